@@ -1,0 +1,79 @@
+"""Broker and middleware: how Dramatiq is set up here, and what it is not used for.
+
+Retries, dead letters and delays are the outbox's. So Dramatiq's own `Retries` is left out (an actor that asks for it is
+an error), no queue has a delay queue, and a message is only a token.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import dramatiq
+import redis
+from dramatiq.brokers.redis import RedisBroker
+from dramatiq.middleware import AsyncIO, CurrentMessage, Middleware
+from periodiq import PeriodiqMiddleware
+
+from lienworker.settings import Settings
+from lienworker.store.database import close
+from lienworker.store.folder import DataFolder
+
+#: Few queues: each one that a worker listens on costs idle polling.
+BEAT, FETCH, SCRAPE, UPLOAD = "beat", "fetch", "scrape", "upload"
+#: The longest pause between two looks of an idle worker into a queue, ms. Dramatiq's second is too long for us.
+_IDLE_POLL_MS = 200
+
+logger = logging.getLogger(__name__)
+
+
+class TokenBroker(RedisBroker):
+    """Dramatiq's Redis broker, for tokens: no delay queues, and short idle pauses."""
+
+    def declare_queue(self, queue_name: str) -> None:
+        if queue_name not in self.queues:
+            self.emit_before("declare_queue", queue_name)
+            self.queues.add(queue_name)
+            self.emit_after("declare_queue", queue_name)
+
+    def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Any:
+        return super().consume(queue_name, prefetch, min(timeout, _IDLE_POLL_MS))
+
+
+class Hygiene(Middleware):
+    """Closes a thread's database connection with the thread."""
+
+    def before_worker_thread_shutdown(self, broker: Any, thread: Any) -> None:
+        close()
+
+
+def redis_url(settings: Settings) -> str:
+    """The operator's Redis, or the socket of the private one in the data folder."""
+    return settings.redis_url or f"unix://{DataFolder(settings.data_dir).redis_socket}"
+
+
+def setup_broker(settings: Settings, *middleware: Middleware) -> TokenBroker:
+    """Makes the broker that actors are declared on. periodiq's middleware must be there before the first actor."""
+    client = redis.Redis.from_url(redis_url(settings), socket_connect_timeout=5, health_check_interval=30)
+    broker = TokenBroker(  # type: ignore[no-untyped-call]
+        client=client,
+        namespace="lienworker",
+        middleware=[PeriodiqMiddleware(), AsyncIO(), CurrentMessage(), Hygiene(), *middleware],
+    )
+    dramatiq.set_broker(broker)
+    return broker
+
+
+class QueueTokens:
+    """The way of tokens to Redis: a topic's tokens are messages to the actor of the same name."""
+
+    def __init__(self, broker: RedisBroker) -> None:
+        self._broker = broker
+
+    def queued(self, topic: str) -> int:
+        queue_name = self._broker.get_actor(topic).queue_name
+        return int(self._broker.client.llen(f"{self._broker.namespace}:{queue_name}"))
+
+    def send(self, topic: str, n: int) -> None:
+        for _ in range(n):
+            self._broker.get_actor(topic).send()

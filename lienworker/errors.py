@@ -1,0 +1,69 @@
+"""Everything that can go wrong, split where behaviour splits.
+
+LienworkerError
+├── OperatorError          the operator's fault: one sentence, exit code 2
+│   ├── SettingsError      a wrong setting; names the variable
+│   ├── InputError         a file, line or argument that cannot be used
+│   └── BusyError          another stack holds the data folder
+├── PageError              the row's fault: this page or this address; has a reason and says if a retry makes sense
+├── HostError              the county site's fault: it cools, its rows lose nothing
+├── StoreError             the local storage's fault: damaged, full or newer than this program
+└── LeaseLostError         somebody else holds the row now; what was made for it is thrown away
+"""
+
+from __future__ import annotations
+
+
+class LienworkerError(Exception):
+    """Base of all errors that lienworker raises on purpose."""
+
+
+class OperatorError(LienworkerError):
+    """Something that the person at the terminal can put right. Shown as one sentence, never as a trace."""
+
+
+class SettingsError(OperatorError):
+    """A setting with a value that cannot be used."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name}: {problem}")
+        self.name = name
+
+
+class InputError(OperatorError):
+    """Input that cannot be used at all (a single bad row is a reject, not an error)."""
+
+
+class BusyError(OperatorError):
+    """Another process holds what we need."""
+
+
+class PageError(LienworkerError):
+    """A page (or its address) that gives no result.
+
+    `reason` is a stable word that people filter and retry by; `detail` is the sentence for them.
+    """
+
+    def __init__(self, reason: str, detail: str, *, retryable: bool = False) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+        self.retryable = retryable
+
+
+class HostError(LienworkerError):
+    """The county site as a whole does not serve us now; not the fault of one row."""
+
+    def __init__(self, reason: str, detail: str, *, retry_after: float | None = None) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+        self.retry_after = retry_after
+
+
+class StoreError(LienworkerError):
+    """The local storage cannot be used as it is."""
+
+
+class LeaseLostError(LienworkerError):
+    """The lease of a row has passed to somebody else."""

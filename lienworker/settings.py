@@ -1,0 +1,245 @@
+"""All settings, in one frozen object read from a mapping (the environment and `.env`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from lienworker.errors import SettingsError
+
+USER_AGENT = "lienworker/0.1 (county parcel research; +https://github.com/lienworker/lienworker)"
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _folder(value: str) -> Path:
+    return Path(value).expanduser().absolute()
+
+
+def _flag(value: str) -> bool:
+    word = value.strip().lower()
+    if word in {"1", "true", "yes", "on"}:
+        return True
+    if word in {"0", "false", "no", "off"}:
+        return False
+    raise ValueError("use true or false")
+
+
+def _words(value: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _choice(*allowed: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        word = value.strip().lower()
+        if word not in allowed:
+            raise ValueError(f"use one of {', '.join(allowed)}")
+        return word
+
+    return parse
+
+
+def _number(kind: type[int] | type[float], low: float, high: float) -> Callable[[str], Any]:
+    def parse(value: str) -> Any:
+        try:
+            number = kind(value)
+        except ValueError:
+            raise ValueError(f"use a {'whole ' if kind is int else ''}number") from None
+        if not low <= number <= high:  # also refuses NaN
+            raise ValueError(f"use a number from {low:g} to {high:g}")
+        return number
+
+    return parse
+
+
+def _url(*schemes: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        scheme, mark, rest = value.strip().partition("://")
+        if not mark or scheme.lower() not in schemes or not rest:
+            raise ValueError(f"use an address that begins with {' or '.join(f'{s}://' for s in schemes)}")
+        return value.strip().rstrip("/") if scheme.startswith("http") else value.strip()
+
+    return parse
+
+
+def _worker_id(value: str) -> str:
+    if not 1 <= len(value) <= 128 or not value.isascii() or not value.isprintable() or " " in value:
+        raise ValueError("use 1 to 128 plain characters without spaces")
+    return value
+
+
+def _setting(env: str, default: Any, parse: Callable[[str], Any], doc: str, *, secret: bool = False) -> Any:
+    """A field with its variable, its unit and its reason; docs/settings.md is checked against these."""
+    return field(default=default, metadata={"env": env, "parse": parse, "doc": doc, "secret": secret}, repr=not secret)
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every setting. Nothing else reads the environment."""
+
+    data_dir: Path = _setting(
+        "LIENWORKER_DATA_DIR", Path("data"), _folder, "The data folder: database, raw pages, results."
+    )
+    redis_url: str | None = _setting(
+        "REDIS_URL",
+        None,
+        _url("redis", "rediss", "unix"),
+        "A Redis of your own. Unset: a private one is started in the data folder.",
+        secret=True,
+    )
+    standalone: bool = _setting(
+        "STANDALONE", False, _flag, "`true`: not one call goes to the Gateway, whatever else is set."
+    )
+    gateway_sync: str = _setting(
+        "GATEWAY_SYNC",
+        "enabled",
+        _choice("enabled", "disabled"),
+        "`disabled`: the same as `STANDALONE=true`.",
+    )
+    gateway_url: str | None = _setting(
+        "GATEWAY_URL", None, _url("http", "https"), "The Gateway's address. Unset: the mode is standalone."
+    )
+    gateway_token: str | None = _setting("GATEWAY_TOKEN", None, _text, "The Gateway's worker token.", secret=True)
+    worker_id: str | None = _setting(
+        "WORKER_ID",
+        None,
+        _worker_id,
+        "This worker's name at the Gateway. Unset: made once and kept in the data folder.",
+    )
+    host_delay: float = _setting(
+        "LIENWORKER_HOST_DELAY",
+        1.0,
+        _number(float, 0, 3600),
+        "Seconds between two requests to one host; a platform may ask for its own.",
+    )
+    host_concurrency: int = _setting(
+        "LIENWORKER_HOST_CONCURRENCY", 4, _number(int, 1, 1000), "Open requests to one host at a time."
+    )
+    host_give_up: float = _setting(
+        "LIENWORKER_HOST_GIVE_UP",
+        1800.0,
+        _number(float, 1, 604800),
+        "Seconds without one answer from a host after which its waiting tasks fail as `host_down`.",
+    )
+    allow_private_hosts: tuple[str, ...] = _setting(
+        "LIENWORKER_ALLOW_PRIVATE_HOSTS",
+        (),
+        _words,
+        "Host names, addresses or networks in private ranges that may be fetched, with commas; `all` for every one.",
+    )
+    robots: str = _setting("LIENWORKER_ROBOTS", "obey", _choice("obey", "ignore"), "Whether robots.txt is obeyed.")
+    user_agent: str = _setting("LIENWORKER_USER_AGENT", USER_AGENT, _text, "What we call ourselves to county sites.")
+    connect_timeout: float = _setting(
+        "LIENWORKER_CONNECT_TIMEOUT", 10.0, _number(float, 0.1, 600), "Seconds to connect to a county site."
+    )
+    read_timeout: float = _setting(
+        "LIENWORKER_READ_TIMEOUT", 30.0, _number(float, 0.1, 600), "Seconds between two pieces of a page."
+    )
+    fetch_timeout: float = _setting(
+        "LIENWORKER_FETCH_TIMEOUT", 60.0, _number(float, 0.1, 3600), "Seconds for a page in all."
+    )
+    fetch_attempts: int = _setting(
+        "LIENWORKER_FETCH_ATTEMPTS", 4, _number(int, 1, 100), "Tries of one page before its task fails."
+    )
+    retry_delay: float = _setting(
+        "LIENWORKER_RETRY_DELAY",
+        5.0,
+        _number(float, 0, 3600),
+        "Seconds before the second try of a page; four times as long for each further one, with jitter.",
+    )
+    max_page_mb: float = _setting(
+        "LIENWORKER_MAX_PAGE_MB",
+        16.0,
+        _number(float, 0.001, 1024),
+        "Megabytes of a page after decompression; a larger one fails.",
+    )
+    processes: int = _setting("LIENWORKER_PROCESSES", 0, _number(int, 0, 256), "Worker processes; 0 means one a core.")
+    threads: int = _setting(
+        "LIENWORKER_THREADS",
+        6,
+        _number(int, 3, 256),
+        "Threads a worker process, two of which are kept free for relay and heartbeat.",
+    )
+    batch: int = _setting("LIENWORKER_BATCH", 16, _number(int, 1, 1000), "Rows that one message may claim at a time.")
+    disk_warn_mb: int = _setting(
+        "LIENWORKER_DISK_WARN_MB",
+        1000,
+        _number(int, 0, 10**9),
+        "Free megabytes under which status and doctor warn.",
+    )
+    disk_stop_intake_mb: int = _setting(
+        "LIENWORKER_DISK_STOP_INTAKE_MB",
+        300,
+        _number(int, 0, 10**9),
+        "Free megabytes under which no new work is taken.",
+    )
+    disk_stop_fetch_mb: int = _setting(
+        "LIENWORKER_DISK_STOP_FETCH_MB",
+        100,
+        _number(int, 0, 10**9),
+        "Free megabytes under which fetching stops until there is room.",
+    )
+    log_level: str = _setting(
+        "LIENWORKER_LOG_LEVEL", "info", _choice("debug", "info", "warning", "error"), "How much is logged."
+    )
+
+    @property
+    def mode(self) -> str:
+        """`standalone` or `ondemand`; with no Gateway configured the mode is standalone."""
+        silent = self.standalone or self.gateway_sync == "disabled" or self.gateway_url is None
+        return "standalone" if silent else "ondemand"
+
+    @property
+    def process_count(self) -> int:
+        return self.processes or os.cpu_count() or 1
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, str]) -> Settings:
+        """Reads what is set; an empty value counts as unset, a wrong one is one sentence that names it."""
+        chosen: dict[str, Any] = {}
+        for item in fields(cls):
+            text = values.get(item.metadata["env"], "")
+            if not text.strip():
+                continue
+            try:
+                chosen[item.name] = item.metadata["parse"](text)
+            except ValueError as problem:
+                shown = "the given value" if item.metadata["secret"] else repr(text)
+                raise SettingsError(item.metadata["env"], f"{shown} cannot be used: {problem}.") from None
+        settings = cls(**chosen)
+        return settings._checked()
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """The environment, over what `.env` in the current folder says."""
+        from dotenv import dotenv_values
+
+        file = {name: value for name, value in dotenv_values(".env").items() if value is not None}
+        return cls.from_mapping({**file, **os.environ})
+
+    def to_environment(self) -> dict[str, str]:
+        """Every setting as a variable, for child processes; an empty one keeps `.env` from filling it in."""
+        return {item.metadata["env"]: _as_text(getattr(self, item.name)) for item in fields(self)}
+
+    def _checked(self) -> Settings:
+        if not self.disk_stop_fetch_mb <= self.disk_stop_intake_mb <= self.disk_warn_mb:
+            raise SettingsError(
+                "LIENWORKER_DISK_WARN_MB",
+                "the three disk limits must fall from warn over stop-intake to stop-fetch.",
+            )
+        if self.mode == "ondemand" and not self.gateway_token:
+            raise SettingsError("GATEWAY_TOKEN", "is not set, but GATEWAY_URL is; set it, or set STANDALONE=true.")
+        return self
