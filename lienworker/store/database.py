@@ -1,0 +1,100 @@
+"""The one database of a process, and the one way to write to it.
+
+Peewee keeps a connection (and its transaction) per thread. So all database work is done in plain synchronous code on
+the thread that needs it, never in a coroutine: two coroutines on one thread would share one transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import peewee
+
+from lienworker.errors import StoreError
+from lienworker.store.folder import DataFolder
+
+#: Seconds that a writer waits for another one. Our own transactions take milliseconds; a rude one may take longer.
+BUSY_TIMEOUT = 30
+
+database = peewee.SqliteDatabase(None)
+
+
+def open_store(root: Path) -> DataFolder:
+    """Opens the database of a data folder, making both and bringing an old file up to date."""
+    from lienworker.store.migrations import migrate
+
+    folder = DataFolder(root).create()
+    connect(folder.database)
+    try:
+        migrate()
+    except peewee.DatabaseError as problem:
+        raise StoreError(f"{folder.database} cannot be used: {problem}. `lienworker doctor` says more.") from None
+    return folder
+
+
+def connect(path: Path) -> None:
+    """Points this process at a database file."""
+    if database.database != str(path):
+        close()
+        database.init(
+            str(path),
+            timeout=BUSY_TIMEOUT,
+            cached_statements=256,
+            pragmas={
+                "journal_mode": "wal",
+                # Durable means power loss too: FULL flushes the log at each commit. Commits are grouped for speed.
+                "synchronous": "full",
+                "foreign_keys": 1,
+                "temp_store": "memory",
+                "cache_size": -16_000,
+                "journal_size_limit": 64 * 1024 * 1024,
+            },
+        )
+
+
+def close() -> None:
+    """Closes this thread's connection; the next use opens a new one."""
+    if not database.is_closed():
+        database.close()
+
+
+@contextmanager
+def write() -> Iterator[None]:
+    """The only way to write: one IMMEDIATE transaction. No network and no waiting inside."""
+    if database.in_transaction():
+        raise RuntimeError("a write inside a write: pass the work to the outer transaction instead")
+    with database.atomic("IMMEDIATE"):
+        yield
+
+
+def execute(sql: str, params: Sequence[Any] = ()) -> sqlite3.Cursor:
+    """One statement as it is. Hot paths use this: building a query object costs more than running it."""
+    cursor: sqlite3.Cursor = database.execute_sql(sql, params)
+    return cursor
+
+
+def execute_many(sql: str, rows: Iterable[Sequence[Any]]) -> int:
+    """One statement for many rows; gives the number of rows changed in all."""
+    cursor: sqlite3.Cursor = database.connection().cursor()
+    cursor.executemany(sql, rows)
+    return cursor.rowcount
+
+
+def all_rows(sql: str, params: Sequence[Any] = ()) -> list[Any]:
+    return execute(sql, params).fetchall()
+
+
+def one_row(sql: str, params: Sequence[Any] = ()) -> Any:
+    return execute(sql, params).fetchone()
+
+
+def dict_rows(sql: str, params: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:
+    """Rows as dictionaries, one by one: for listings and exports of any length."""
+    cursor = execute(sql, params)
+    names = [column[0] for column in cursor.description]
+    for row in cursor:
+        yield dict(zip(names, row, strict=True))

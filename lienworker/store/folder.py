@@ -1,0 +1,136 @@
+"""The data folder: where everything lies, and names that are safe to use as file names."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import socket
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from lienworker.errors import StoreError
+
+_PLAIN = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9 ._-]{0,78}[A-Za-z0-9_-])?")
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
+#: Redis cuts longer socket paths silently (the kernel takes 107 bytes).
+_LONGEST_SOCKET = 100
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """The places under one data folder. One node is one data folder."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        return self.root / "lienworker.db"
+
+    @property
+    def raw(self) -> Path:
+        return self.root / "raw"
+
+    @property
+    def pending(self) -> Path:
+        return self.root / "pending"
+
+    @property
+    def archive(self) -> Path:
+        return self.root / "archive"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def rejects(self) -> Path:
+        return self.root / "rejects"
+
+    @property
+    def holders(self) -> Path:
+        """A locked file for each living process that holds leases; the kernel frees the lock when it dies."""
+        return self.root / "holders"
+
+    @property
+    def redis(self) -> Path:
+        return self.root / "redis"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one stack that runs on this folder."""
+        return self.root / "stack.lock"
+
+    @property
+    def redis_socket(self) -> Path:
+        """The embedded Redis's socket: in the folder, or in a short private place where that is too long."""
+        near = self.redis / "redis.sock"
+        if len(os.fsencode(near)) <= _LONGEST_SOCKET:
+            return near
+        mark = hashlib.sha256(os.fsencode(self.root.resolve())).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"lienworker-{os.getuid()}-{mark}" / "redis.sock"
+
+    def create(self) -> DataFolder:
+        """Makes the folder, private to its owner, with the folders inside."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for place in (self.raw, self.pending, self.archive, self.logs, self.holders, self.redis):
+                place.mkdir(exist_ok=True, mode=0o700)
+        except OSError as problem:
+            raise StoreError(f"The data folder {self.root} cannot be made: {problem.strerror}.") from None
+        return self
+
+    def worker_id(self) -> str:
+        """The worker's name, made once: tasks are booked under it at the Gateway."""
+        place = self.root / "worker_id"
+        try:
+            return place.read_text().strip()
+        except FileNotFoundError:
+            name = f"{socket.gethostname()[:40] or 'worker'}-{secrets.token_hex(4)}"
+            aside = place.with_suffix(f".{os.getpid()}")
+            aside.write_text(name + "\n")
+            try:
+                os.link(aside, place)  # fails when another process was first: then its name counts
+            except FileExistsError:
+                pass
+            finally:
+                aside.unlink()
+            return place.read_text().strip()
+
+
+def safe_part(text: str, plain: Callable[[str], str] = str.upper) -> str:
+    """A file name for any text, different for different texts, also where upper and lower case are the same.
+
+    Exactly one spelling of a text is used as it is: the one that `plain` does not change, if it has only harmless
+    characters. Every other is cleaned and marked with a hash of itself.
+    """
+    if _PLAIN.fullmatch(text) and plain(text) == text and not _RESERVED.fullmatch(text):
+        return text
+    cleaned = re.sub(r"[^A-Za-z0-9_-]+", "_", text)[:60].strip("_-") or "x"
+    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{cleaned}~{mark}"
+
+
+def try_lock(path: Path) -> IO[str] | None:
+    """An exclusive lock on a file for as long as the returned object is open; None when somebody has it."""
+    handle = path.open("a+")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        handle.close()
+        return None
+    return handle
+
+
+def fsync_folder(path: Path) -> None:
+    """Makes a rename in a folder survive a power loss."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

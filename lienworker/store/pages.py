@@ -1,0 +1,60 @@
+"""Which page was fetched for which task: where it lies and what the site said about it."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from lienworker.store.database import execute, one_row
+
+_COLUMNS = (
+    "task_id, generation, path, sha256, size, url, status, content_type, charset, etag, last_modified,"
+    " fetched_at, fetch_ms"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PageRecord:
+    """One fetched page. `path` is relative to the data folder, `sha256` is of the bytes before compression."""
+
+    task_id: str
+    generation: int
+    path: str
+    sha256: str
+    size: int
+    url: str
+    status: int
+    content_type: str
+    charset: str | None
+    etag: str | None
+    last_modified: str | None
+    fetched_at: str
+    fetch_ms: int
+
+
+def save_page(page: PageRecord) -> None:
+    """Part of a larger transaction; the file is on disk already."""
+    marks = ", ".join("?" * 13)
+    execute(f"INSERT OR REPLACE INTO pages ({_COLUMNS}) VALUES ({marks})", astuple(page))
+
+
+def page_of(task_id: str, generation: int) -> PageRecord | None:
+    return _page("SELECT " + _COLUMNS + " FROM pages WHERE task_id = ? AND generation = ?", task_id, generation)
+
+
+def latest_page(task_id: str) -> PageRecord | None:
+    return _page("SELECT " + _COLUMNS + " FROM pages WHERE task_id = ? ORDER BY generation DESC LIMIT 1", task_id)
+
+
+def page_behind_result(task_id: str) -> PageRecord | None:
+    """The page that the stored result was made from: what a refresh is compared with."""
+    sql = (
+        "SELECT " + ", ".join(f"p.{name.strip()}" for name in _COLUMNS.split(",")) + " FROM results r"
+        " JOIN pages p ON p.task_id = r.task_id AND p.generation = r.generation WHERE r.task_id = ?"
+    )
+    return _page(sql, task_id)
+
+
+def _page(sql: str, *params: Any) -> PageRecord | None:
+    row = one_row(sql, params)
+    return PageRecord(*row) if row else None

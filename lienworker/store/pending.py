@@ -1,0 +1,65 @@
+"""`pending/*.json`: one file for each result that is not delivered, for people to look at and ship by hand.
+
+It is a view: the database is the truth, and `rebuild` makes the folder again from it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from lienworker.store.database import dict_rows
+from lienworker.store.folder import DataFolder, safe_part
+from lienworker.store.results import with_data
+
+
+def pending_path(task_id: str) -> str:
+    """Where a task's file lies, relative to the data folder."""
+    return f"pending/{safe_part(task_id, str.lower)}.json"
+
+
+def item(row: dict[str, Any]) -> dict[str, Any]:
+    """A result in the shape in which the Gateway takes it."""
+    return {
+        "task_id": row["task_id"],
+        "parcel_id": row["parcel_id"],
+        "platform": row["platform"],
+        "state": row["state"],
+        "county": row["county"],
+        "data": row["data"],
+        "scraped_at": row["scraped_at"],
+        "parse_duration_ms": row["parse_duration_ms"],
+        "raw_html_hash": row["raw_sha256"],
+    }
+
+
+def write_pending(folder: DataFolder, row: dict[str, Any]) -> None:
+    """Writes a result's file, whole or not at all. Not flushed: a power loss costs a rebuild, not a result."""
+    path = folder.root / pending_path(row["task_id"])
+    content = {**item(row), "raw_file": row["html_path"]}
+    aside = path.parent / f".{secrets.token_hex(8)}.part"
+    aside.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8", errors="surrogatepass")
+    aside.rename(path)
+
+
+def remove_pending(folder: DataFolder, task_id: str) -> None:
+    (folder.root / pending_path(task_id)).unlink(missing_ok=True)
+
+
+def rebuild(folder: DataFolder) -> tuple[int, int]:
+    """Makes the folder match the database; gives how many files were made and how many removed."""
+    there = {entry.name for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
+    made = 0
+    for row in dict_rows("SELECT * FROM results WHERE synced = 0 AND json_path IS NOT NULL"):
+        name = Path(row["json_path"]).name
+        if name in there:
+            there.discard(name)
+        else:
+            write_pending(folder, with_data(row))
+            made += 1
+    for name in there:
+        (folder.pending / name).unlink(missing_ok=True)
+    return made, len(there)

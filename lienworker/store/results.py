@@ -1,0 +1,87 @@
+"""Results: what the pages said, and whether the Gateway has it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lienworker.store.clock import rfc3339
+from lienworker.store.database import dict_rows, execute
+
+_SAVE = """
+INSERT INTO results (task_id, generation, parcel_id, platform, state, county, data, json_path, html_path, raw_sha256,
+                     fetched_at, parser_version, scraped_at, parse_duration_ms)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (task_id) DO UPDATE SET
+    generation = excluded.generation, parcel_id = excluded.parcel_id, platform = excluded.platform,
+    state = excluded.state, county = excluded.county, data = excluded.data, json_path = excluded.json_path,
+    html_path = excluded.html_path, raw_sha256 = excluded.raw_sha256, fetched_at = excluded.fetched_at,
+    confirmed_at = NULL, parser_version = excluded.parser_version, scraped_at = excluded.scraped_at,
+    parse_duration_ms = excluded.parse_duration_ms, synced = 0, sync_attempts = 0, last_error = NULL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewResult:
+    """A result as the scrape step made it. Paths are relative to the data folder."""
+
+    task_id: str
+    generation: int
+    parcel_id: str | None
+    platform: str
+    state: str | None
+    county: str | None
+    data: dict[str, Any]
+    json_path: str
+    html_path: str
+    raw_sha256: str
+    fetched_at: str
+    parser_version: str
+    scraped_at: str
+    parse_duration_ms: int
+
+
+def save_result(result: NewResult) -> None:
+    """Stores a task's result in place of an older one. Part of a larger transaction."""
+    execute(
+        _SAVE,
+        (
+            result.task_id, result.generation, result.parcel_id, result.platform, result.state, result.county,
+            json.dumps(result.data, ensure_ascii=False), result.json_path, result.html_path, result.raw_sha256,
+            result.fetched_at, result.parser_version, result.scraped_at, result.parse_duration_ms,
+        ),
+    )  # fmt: skip
+
+
+def confirm_result(task_id: str) -> None:
+    """The page has not changed: the stored result is as good as new and goes no further."""
+    execute("UPDATE results SET confirmed_at = ? WHERE task_id = ?", (rfc3339(), task_id))
+
+
+def mark_synced(task_id: str, generation: int) -> bool:
+    """The Gateway has this very result. False where a newer one has taken its place meanwhile."""
+    sql = "UPDATE results SET synced = 1, last_error = NULL WHERE task_id = ? AND generation = ?"
+    return execute(sql, (task_id, generation)).rowcount == 1
+
+
+def get_unsynced_results(limit: int = -1) -> Iterator[dict[str, Any]]:
+    """Results that the Gateway does not have, oldest first, with `data` as an object."""
+    sql = "SELECT * FROM results WHERE synced = 0 ORDER BY scraped_at LIMIT ?"
+    return map(with_data, dict_rows(sql, (limit,)))
+
+
+def result(task_id: str) -> dict[str, Any] | None:
+    row = next(dict_rows("SELECT * FROM results WHERE task_id = ?", (task_id,)), None)
+    return with_data(row) if row else None
+
+
+def with_data(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "data": json.loads(row["data"])}
+
+
+def forget_pending(paths: list[str]) -> None:
+    """These files for people are in an archive now. Part of a larger transaction."""
+    sql = "UPDATE results SET json_path = NULL WHERE json_path IN (SELECT value FROM json_each(?))"
+    execute(sql, (json.dumps(paths),))

@@ -1,0 +1,144 @@
+"""Tasks: what is to be scraped, and how far it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lienworker.store.clock import rfc3339
+from lienworker.store.database import all_rows, dict_rows, execute, execute_many
+
+STATUSES = ("pending", "processing", "completed", "failed", "expired")
+QUEUES = ("urgent", "default")
+DEFAULT_PRIORITY = 3
+
+_INSERT = """
+INSERT INTO tasks (task_id, source, platform, state, county, parcel_id, url, target_json, queue, priority,
+                   import_id, created_at, received_at, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+@dataclass(slots=True)
+class NewTask:
+    """A task on its way in. `task_id` may be left empty: then it is derived from what identifies the parcel."""
+
+    source: str
+    url: str
+    platform: str | None = None
+    state: str | None = None
+    county: str | None = None
+    parcel_id: str | None = None
+    queue: str = "default"
+    priority: int = DEFAULT_PRIORITY
+    target: Mapping[str, Any] = field(default_factory=dict)
+    task_id: str = ""
+    import_id: int | None = None
+    created_at: str | None = None
+
+    def __post_init__(self) -> None:
+        self.task_id = self.task_id or local_task_id(self.url)
+
+
+def local_task_id(url: str) -> str:
+    """The id of a task that no Gateway named: the page identifies it, so the same file twice adds nothing."""
+    page = url.partition("#")[0]
+    return "p-" + hashlib.blake2b(page.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def known_ids(task_ids: Iterable[str]) -> set[str]:
+    """Which of these tasks are there already."""
+    sql = "SELECT task_id FROM tasks WHERE task_id IN (SELECT value FROM json_each(?))"
+    return {row[0] for row in all_rows(sql, (json.dumps(list(task_ids)),))}
+
+
+def insert_tasks(tasks: Mapping[str, NewTask]) -> None:
+    """Adds tasks that are not there yet, keyed by id. Part of a larger transaction."""
+    now = rfc3339()
+    execute_many(_INSERT, (_row(task_id, task, now) for task_id, task in tasks.items()))
+
+
+def _row(task_id: str, task: NewTask, now: str) -> tuple[Any, ...]:
+    target = json.dumps(task.target, ensure_ascii=False) if task.target else "{}"
+    return (
+        task_id, task.source, task.platform, task.state, task.county, task.parcel_id, task.url, target,
+        task.queue, task.priority, task.import_id, task.created_at or now, now, now,
+    )  # fmt: skip
+
+
+def join_import(task_ids: Iterable[str], import_id: int) -> None:
+    """Makes an import answer for tasks that it named and that were known already."""
+    execute_many("UPDATE tasks SET import_id = ? WHERE task_id = ?", ((import_id, task_id) for task_id in task_ids))
+
+
+def mark_processing(task_ids: Sequence[str]) -> None:
+    now = rfc3339()
+    execute_many(
+        "UPDATE tasks SET status = 'processing', updated_at = ? WHERE task_id = ?",
+        ((now, task_id) for task_id in task_ids),
+    )
+
+
+def mark_pending(task_ids: Sequence[str]) -> None:
+    """Back in the queue: its worker died, was stopped, or will try again later."""
+    now = rfc3339()
+    execute_many(
+        "UPDATE tasks SET status = 'pending', updated_at = ? WHERE task_id = ? AND status = 'processing'",
+        ((now, task_id) for task_id in task_ids),
+    )
+
+
+def note_attempt(task_id: str, reason: str | None, error: str | None) -> None:
+    """Counts a try of the task and keeps what went wrong, if anything did."""
+    execute(
+        "UPDATE tasks SET attempts = attempts + 1, reason = ?, last_error = ?, updated_at = ? WHERE task_id = ?",
+        (reason, error, rfc3339(), task_id),
+    )
+
+
+def mark_completed(task_id: str) -> None:
+    now = rfc3339()
+    execute(
+        "UPDATE tasks SET status = 'completed', reason = NULL, last_error = NULL, updated_at = ?, completed_at = ?"
+        " WHERE task_id = ?",
+        (now, now, task_id),
+    )
+
+
+def mark_failed(task_id: str, reason: str, error: str) -> None:
+    now = rfc3339()
+    execute(
+        "UPDATE tasks SET status = 'failed', reason = ?, last_error = ?, updated_at = ?, completed_at = ?"
+        " WHERE task_id = ?",
+        (reason, error, now, now, task_id),
+    )
+
+
+def next_generation(task_id: str) -> int:
+    """The same round goes on with another page: the number for it."""
+    sql = "UPDATE tasks SET generation = generation + 1, status = 'pending' WHERE task_id = ? RETURNING generation"
+    return int(execute(sql, (task_id,)).fetchone()[0])
+
+
+def start_generation(task_id: str) -> int:
+    """Begins another round of a task (a retry or a refresh) and gives its number."""
+    now = rfc3339()
+    row = execute(
+        "UPDATE tasks SET generation = generation + 1, status = 'pending', attempts = 0, completed_at = NULL,"
+        " updated_at = ? WHERE task_id = ? RETURNING generation",
+        (now, task_id),
+    ).fetchone()
+    return int(row[0])
+
+
+def task(task_id: str) -> dict[str, Any] | None:
+    return next(dict_rows("SELECT * FROM tasks WHERE task_id = ?", (task_id,)), None)
+
+
+def attempts_of(task_id: str) -> list[dict[str, Any]]:
+    """Every failed try of a task's rows, oldest first."""
+    sql = "SELECT topic, at, reason, error FROM attempts WHERE task_id = ? ORDER BY id"
+    return list(dict_rows(sql, (task_id,)))
