@@ -1,0 +1,45 @@
+"""When to try again. Pure decisions: attempt, error and chance go in, a decision comes out."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+#: The longest that a site or the Gateway may ask us to wait.
+LONGEST_RETRY_AFTER = 24 * 3600.0
+_LONGEST_RETRY = 300.0
+_FIRST_COOLING = 2.0
+_LONGEST_COOLING = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class TryAgain:
+    """Once more, after so many milliseconds."""
+
+    after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """It has had its tries."""
+
+
+def decide(
+    attempts: int, most: int, first_delay: float, *, retryable: bool, chance: float | None = None
+) -> TryAgain | GiveUp:
+    """After the `attempts`-th failed try: try again, four times as late each time, or give up."""
+    if not retryable or attempts >= most:
+        return GiveUp()
+    seconds = min(_LONGEST_RETRY, first_delay * 4 ** (attempts - 1))
+    return TryAgain(int(1000 * seconds * _jitter(chance)))
+
+
+def cooling_ms(failures: int, retry_after: float | None, chance: float | None = None) -> int:
+    """How long a host cools after its n-th failure in a row; what it asked for counts, if that is longer."""
+    own = min(_LONGEST_COOLING, _FIRST_COOLING * 2 ** min(failures - 1, 20)) * _jitter(chance)
+    return int(1000 * max(own, min(retry_after or 0.0, LONGEST_RETRY_AFTER)))
+
+
+def _jitter(chance: float | None) -> float:
+    """A factor from 0.8 to 1.2, so that what failed together does not come back together."""
+    return 0.8 + 0.4 * (random.random() if chance is None else chance)  # noqa: S311

@@ -1,0 +1,211 @@
+"""Claiming: the best due rows of a lane, within what each host allows, decided in one transaction.
+
+A million rows of one slow host in front cost the others nothing: the backlog table says which hosts have rows of
+which rank, and only hosts that allow a request now are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lienworker.outbox.entries import BLOCKED, Claimed
+from lienworker.outbox.pacing import HORIZON_MS, Slot
+from lienworker.store import tasks
+from lienworker.store.clock import now_ms
+from lienworker.store.database import all_rows, execute, execute_many, one_row, write
+
+#: How long a lease is good for without a sign of life of its holder. It is renewed every few seconds.
+LEASE_MS = 30_000
+
+_ROW = (
+    "o.id, o.topic, o.task_id, o.generation, o.host, o.queue, o.priority, o.attempts, o.payload, o.alone,"
+    " t.url, t.platform, t.state, t.county, t.parcel_id, t.source, t.target_json"
+)
+_DUE_ROWS = f"""
+SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
+WHERE o.state = 'waiting' AND o.topic = ? AND o.host = ? AND o.rank = ? AND o.due_at <= ? AND o.alone <= ?
+ORDER BY o.due_at LIMIT ?
+"""
+_ALONE = 9  # where `alone` stands in _ROW
+_ONE_ROW = f"""
+SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
+WHERE o.state = 'waiting' AND o.task_id = ? AND o.topic = ? ORDER BY o.generation DESC LIMIT 1
+"""
+_READY = """
+SELECT b.host, b.rank, b.waiting, h.delay, h.concurrency, h.next_allowed_at
+FROM backlog b JOIN hosts h ON h.host = b.host
+WHERE b.topic = ? AND b.waiting > 0 AND b.not_before <= ? AND h.next_allowed_at <= ? AND h.cooling_until <= ?
+ORDER BY b.rank, h.next_allowed_at
+"""
+_RANKS = (
+    "SELECT rank, waiting FROM backlog WHERE topic = ? AND host = '' AND waiting > 0 AND not_before <= ? ORDER BY rank"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a claim goes by."""
+
+    host_delay: float
+    host_concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Rows of one host and rank that may be taken now, and when each may start."""
+
+    host: str
+    rank: int
+    starts: list[int]
+    slot: Slot | None
+
+
+def claim(
+    topic: str, limit: int, token: str, rules: Rules, *, suspects: bool = True, message_id: str | None = None
+) -> list[Claimed]:
+    """Takes up to `limit` of the best due rows of a lane.
+
+    A row whose holder died once (a suspect) comes alone, and only where `suspects` are welcome.
+    """
+    with write():
+        now = now_ms()
+        if is_paused(topic):
+            return []
+        picked = _pick(topic, limit, token, rules, suspects, now)
+        _lease(picked, token, now, message_id)
+    return picked
+
+
+def claim_task(task_id: str, topic: str, token: str, rules: Rules) -> Claimed | None:
+    """Takes one task's row of a lane, for somebody who waits for just that task; its host is still paced."""
+    with write():
+        now = now_ms()
+        row = one_row(_ONE_ROW, (task_id, topic))
+        if row is None:
+            return None
+        row_claimed = _claimed(row, token, _book_start(row[4], rules, now) if topic == "fetch" else now)
+        _lease([row_claimed], token, now, None)
+    return row_claimed
+
+
+def _claimed(row: tuple[Any, ...], token: str, start_at: int) -> Claimed:
+    return Claimed(*(*row, token, start_at))
+
+
+def _book_start(host: str, rules: Rules, now: int) -> int:
+    """The next start that a host allows, booked, however far ahead it is."""
+    delay, next_allowed_at = one_row("SELECT delay, next_allowed_at FROM hosts WHERE host = ?", (host,))
+    start = max(now, int(next_allowed_at))
+    delay_ms = int(1000 * (rules.host_delay if delay is None else delay))
+    execute("UPDATE hosts SET next_allowed_at = ? WHERE host = ?", (start + delay_ms, host))
+    return start
+
+
+def _pick(topic: str, limit: int, token: str, rules: Rules, suspects: bool, now: int) -> list[Claimed]:
+    picked: list[Claimed] = []
+    touched: dict[str, Slot] = {}
+    for candidate in _candidates(topic, limit, rules, now, touched):
+        wanted = min(len(candidate.starts), limit - len(picked))
+        chosen = _due_rows(topic, candidate, now, wanted, suspects=suspects and not picked)
+        starts = candidate.starts[: len(chosen)]
+        picked += [_claimed(row, token, start) for row, start in zip(chosen, starts, strict=True)]
+        if candidate.slot:
+            candidate.slot.give_back(candidate.starts[len(chosen) :])
+        if len(picked) >= limit or (picked and picked[0].alone):
+            break
+    _book_hosts({row.host for row in picked}, touched)
+    return picked
+
+
+def _due_rows(topic: str, candidate: _Candidate, now: int, wanted: int, *, suspects: bool) -> list[tuple[Any, ...]]:
+    """Suspects travel alone: the first row of an empty batch may be one, and then it is the whole batch."""
+    place = (topic, candidate.host, candidate.rank)
+    rows = all_rows(_DUE_ROWS, (*place, now, 1 if suspects else 0, wanted))
+    if not rows:
+        _note_next_due(place)
+    if rows and rows[0][_ALONE]:
+        return rows[:1]
+    return [row for row in rows if not row[_ALONE]]
+
+
+def _candidates(topic: str, limit: int, rules: Rules, now: int, touched: dict[str, Slot]) -> Iterator[_Candidate]:
+    if topic != "fetch":
+        for rank, waiting in all_rows(_RANKS, (topic, now)):
+            yield _Candidate("", rank, [now] * min(limit, waiting), None)
+        return
+    open_requests = dict(
+        all_rows("SELECT host, count(*) FROM outbox WHERE state = 'leased' AND topic = 'fetch' GROUP BY host")
+    )
+    for host, rank, waiting, delay, concurrency, next_allowed_at in all_rows(
+        _READY, (topic, now, now + HORIZON_MS, now)
+    ):
+        slot = touched.setdefault(
+            host,
+            Slot(
+                int(1000 * (rules.host_delay if delay is None else delay)),
+                concurrency or rules.host_concurrency,
+                next_allowed_at,
+                open_requests.get(host, 0),
+            ),
+        )
+        starts = slot.take(now, min(limit, waiting))
+        if starts:
+            yield _Candidate(host, rank, starts, slot)
+
+
+def _note_next_due(place: tuple[str, str, int]) -> None:
+    """Remembers when the rows of a place are due next, so that nobody looks before."""
+    execute(
+        "UPDATE backlog SET not_before = coalesce((SELECT min(due_at) FROM outbox WHERE state = 'waiting'"
+        " AND topic = backlog.topic AND host = backlog.host AND rank = backlog.rank), ?)"
+        " WHERE topic = ? AND host = ? AND rank = ?",
+        (BLOCKED, *place),
+    )
+
+
+def _book_hosts(hosts: set[str], touched: dict[str, Slot]) -> None:
+    execute_many(
+        "UPDATE hosts SET next_allowed_at = ? WHERE host = ?",
+        [(touched[host].next_allowed_at, host) for host in hosts if host in touched],
+    )
+
+
+def _lease(rows: list[Claimed], token: str, now: int, message_id: str | None) -> None:
+    execute_many(
+        "UPDATE outbox SET state = 'leased', lease_token = ?, lease_until = ?, message_id = ? WHERE id = ?",
+        [(token, now + LEASE_MS, message_id, row.id) for row in rows],
+    )
+    tasks.mark_processing([row.task_id for row in rows if row.topic == "fetch"])
+
+
+def is_paused(topic: str) -> bool:
+    lane = "fetch" if topic == "fetch" else "upload" if topic not in {"fetch", "scrape"} else ""
+    return bool(lane) and one_row("SELECT 1 FROM pauses WHERE lane = ?", (lane,)) is not None
+
+
+def claimable(topic: str, rules: Rules, most: int) -> int:
+    """How many rows of a lane could be claimed now, counted up to `most`."""
+    if is_paused(topic):
+        return 0
+    now = now_ms()
+    total = 0
+    for candidate in _candidates(topic, most, rules, now, {}):
+        total += len(candidate.starts)
+        if total >= most:
+            break
+    return min(total, most)
+
+
+def next_due(topic: str) -> int | None:
+    """When a row of a lane that is not due now will be due; None when nothing waits for a time."""
+    if topic == "fetch":
+        sql = (
+            "SELECT min(max(b.not_before, h.next_allowed_at, h.cooling_until)) FROM backlog b"
+            " JOIN hosts h ON h.host = b.host WHERE b.topic = ? AND b.waiting > 0 AND b.not_before < ?"
+        )
+    else:
+        sql = "SELECT min(not_before) FROM backlog WHERE topic = ? AND waiting > 0 AND not_before < ?"
+    row = one_row(sql, (topic, BLOCKED))
+    return int(row[0]) if row and row[0] is not None else None

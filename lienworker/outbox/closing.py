@@ -1,0 +1,79 @@
+"""Ending a row, trying it again later, or giving it back. Always inside the transaction that stores what it made.
+
+Each of these works only while the caller's lease still holds, and says so: a False means that somebody else has the
+row, and that the product must be thrown away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+from lienworker.outbox.entries import Claimed
+from lienworker.store import tasks
+from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.database import execute, execute_many, write
+
+_MINE = " WHERE id = ? AND lease_token = ? AND state = 'leased'"
+_FREE = "lease_token = NULL, lease_until = NULL"
+
+
+def end(row: Claimed, state: str = "delivered", reason: str | None = None) -> bool:
+    """The row's outcome is stored: it is over."""
+    sql = f"UPDATE outbox SET state = ?, reason = ?, finished_at = ?, {_FREE}" + _MINE
+    return execute(sql, (state, reason, now_ms(), row.id, row.token)).rowcount == 1
+
+
+def try_again(row: Claimed, after_ms: int, reason: str, error: str) -> bool:
+    """The row has lost an attempt and waits for its next one."""
+    sql = (
+        "UPDATE outbox SET state = 'waiting', attempts = attempts + 1, due_at = ?, reason = ?, fingerprint = ?, "
+        + _FREE
+        + _MINE
+    )
+    values = (now_ms() + after_ms, reason, fingerprint(error), row.id, row.token)
+    mine = execute(sql, values).rowcount == 1
+    if mine:
+        note_try(row.id, row.task_id, row.topic, reason, error)
+        tasks.note_attempt(row.task_id, reason, error)
+        if row.topic == "fetch":
+            tasks.mark_pending([row.task_id])
+    return mine
+
+
+def fail(row: Claimed, reason: str, error: str) -> bool:
+    """The task ends here, failed. The row's outcome is stored, so the row is over."""
+    if not end(row, reason=reason):
+        return False
+    note_try(row.id, row.task_id, row.topic, reason, error)
+    tasks.note_attempt(row.task_id, reason, error)
+    tasks.mark_failed(row.task_id, reason, error)
+    return True
+
+
+def give_back(rows: Iterable[Claimed]) -> None:
+    """Puts rows back untouched: they were not tried (a stop, a full disk), so they lose nothing."""
+    rows = list(rows)
+    if not rows:
+        return
+    with write():
+        execute_many(
+            f"UPDATE outbox SET state = 'waiting', {_FREE}" + _MINE,
+            [(row.id, row.token) for row in rows],
+        )
+        tasks.mark_pending([row.task_id for row in rows if row.topic == "fetch"])
+
+
+def note_try(outbox_id: int, task_id: str, topic: str, reason: str, error: str) -> None:
+    """Keeps what went wrong in a try, for whoever asks about the task later."""
+    execute(
+        "INSERT INTO attempts (outbox_id, task_id, topic, at, reason, error) VALUES (?, ?, ?, ?, ?, ?)",
+        (outbox_id, task_id, topic, rfc3339(), reason, error[:2000]),
+    )
+
+
+def fingerprint(error: str) -> str:
+    """The same error on many rows has one fingerprint: numbers, hashes and quoted values do not count."""
+    shape = re.sub(r"'[^']*'|\"[^\"]*\"|\b[0-9a-f]{8,}\b|\d+", "#", error.lower())
+    return hashlib.sha256(shape.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -1,0 +1,193 @@
+"""Leases live as long as their holder.
+
+Each process that takes rows is a holder: it keeps a locked file (the kernel frees the lock when it dies, whatever the
+reason) and counts beats in its `workers` row from a thread of its own. A holder whose lock is free is dead; one whose
+beat stands still for LEASE_MS by the watcher's own steady clock is as good as dead (stopped, swapped out). So a jump
+of the wall clock frees nothing, and a slow page's lease is never stolen.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import peewee
+
+from lienworker.outbox.claims import LEASE_MS
+from lienworker.outbox.closing import note_try
+from lienworker.store import tasks
+from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.database import all_rows, close, dict_rows, execute, write
+from lienworker.store.folder import DataFolder, try_lock
+
+PULSE_SECONDS = 3.0
+#: Holders that a row may outlive before it is found guilty.
+MOST_CRASHES = 5
+
+logger = logging.getLogger(__name__)
+
+
+class Holder:
+    """This process as a holder of leases. Use as a context manager; one a process."""
+
+    def __init__(self, folder: DataFolder, kind: str, slots: int) -> None:
+        self.folder = folder
+        self.kind = kind
+        self.slots = slots
+        self.id = secrets.token_hex(6)
+        self._numbers = iter(range(1, 10**12))
+        self._live: set[str] = set()
+        self._suspect = threading.Lock()
+        self._stop = threading.Event()
+        self._watch = Watch(folder, self.id)
+        self._thread = threading.Thread(target=self._pulse, name="pulse", daemon=True)
+
+    def __enter__(self) -> Holder:
+        self._lock = try_lock(self.folder.holders / self.id)
+        now = rfc3339()
+        with write():
+            execute(
+                "INSERT INTO workers (holder, kind, pid, slots, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
+                (self.id, self.kind, os.getpid(), self.slots, now, now),
+            )
+        self._watch.free_the_dead()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        free(self.id, blame=False)
+        if self._lock:
+            (self.folder.holders / self.id).unlink(missing_ok=True)
+            self._lock.close()
+
+    @contextmanager
+    def lease(self) -> Iterator[str]:
+        """A token to claim rows with; rows claimed with it are renewed until the end of the block."""
+        token = f"{self.id}.{next(self._numbers)}"
+        self._live.add(token)
+        try:
+            yield token
+        finally:
+            self._live.discard(token)
+
+    @contextmanager
+    def room_for_suspects(self) -> Iterator[bool]:
+        """True for one caller at a time: one suspect travels in a process, so that its death names the guilty."""
+        free_place = self._suspect.acquire(blocking=False)
+        try:
+            yield free_place
+        finally:
+            if free_place:
+                self._suspect.release()
+
+    def beat(self) -> None:
+        """A sign of life, and new time for the leases in hand."""
+        live = json.dumps(list(self._live))
+        with write():
+            execute("UPDATE workers SET beat = beat + 1, seen_at = ? WHERE holder = ?", (rfc3339(), self.id))
+            execute(
+                "UPDATE outbox SET lease_until = ? WHERE state = 'leased'"
+                " AND lease_token IN (SELECT value FROM json_each(?))",
+                (now_ms() + LEASE_MS, live),
+            )
+
+    def _pulse(self) -> None:
+        while not self._stop.wait(PULSE_SECONDS):
+            try:
+                self.beat()
+                self._watch.free_the_dead()
+            except (
+                peewee.DatabaseError,
+                OSError,
+            ) as problem:  # a locked database, a full disk: the next beat may do
+                logger.warning("pulse failed, will try again: %s", problem)
+        close()
+
+
+@dataclass
+class Watch:
+    """One process's view of the others: when did it last see each of them move."""
+
+    folder: DataFolder
+    own_id: str
+    seen: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    def free_the_dead(self) -> None:
+        """Frees what dead holders held."""
+        beats = dict(all_rows("SELECT holder, beat FROM workers"))
+        for (token,) in all_rows("SELECT DISTINCT lease_token FROM outbox WHERE state = 'leased'"):
+            beats.setdefault(token.partition(".")[0], -1)
+        self.seen = {holder: seen for holder, seen in self.seen.items() if holder in beats}
+        for holder, beat in beats.items():
+            if holder != self.own_id and self._is_dead(holder, beat):
+                n = free(holder, blame=True)
+                (self.folder.holders / holder).unlink(missing_ok=True)
+                logger.warning("holder %s is dead; %d rows are free again", holder, n, extra={"action": "reap"})
+
+    def _is_dead(self, holder: str, beat: int) -> bool:
+        path = self.folder.holders / holder
+        lock = try_lock(path) if path.exists() else None
+        if lock or not path.exists():
+            if lock:
+                lock.close()
+            return True
+        last_beat, last_move = self.seen.get(holder, (None, 0.0))
+        now = time.monotonic()
+        if beat != last_beat:
+            self.seen[holder] = (beat, now)
+            return False
+        return now - last_move > LEASE_MS / 1000
+
+
+def free(holder: str, *, blame: bool) -> int:
+    """Ends a holder: its rows wait again, its turns are open, its sign of life goes.
+
+    With blame, its rows have lost an attempt. If one of them travelled as a suspect, only that one is to blame;
+    else each may be, and all become suspects.
+    """
+    with write():
+        rows = list(
+            dict_rows(
+                "SELECT id, task_id, topic, attempts, alone FROM outbox"
+                " WHERE state = 'leased' AND lease_token > ? AND lease_token < ?",
+                (f"{holder}.", f"{holder}/"),  # '/' is the character after '.'
+            )
+        )
+        guilty = ([row for row in rows if row["alone"]] or rows) if blame else []
+        for row in rows:
+            _free_row(row, guilty=row in guilty)
+        tasks.mark_pending([row["task_id"] for row in rows if row["topic"] == "fetch"])
+        execute("DELETE FROM turns WHERE holder = ?", (holder,))
+        execute("DELETE FROM workers WHERE holder = ?", (holder,))
+    return len(rows)
+
+
+def _free_row(row: dict[str, Any], *, guilty: bool) -> None:
+    if not guilty:
+        execute(
+            "UPDATE outbox SET state = 'waiting', lease_token = NULL, lease_until = NULL WHERE id = ?",
+            (row["id"],),
+        )
+        return
+    words = "The worker died while it had this row."
+    note_try(row["id"], row["task_id"], row["topic"], "worker_died", words)
+    convicted = row["attempts"] + 1 >= MOST_CRASHES
+    is_step = row["topic"] in {"fetch", "scrape"}
+    state = ("delivered" if is_step else "parked") if convicted else "waiting"
+    execute(
+        "UPDATE outbox SET state = ?, attempts = attempts + 1, alone = 1, reason = 'worker_died',"
+        " lease_token = NULL, lease_until = NULL, finished_at = ? WHERE id = ?",
+        (state, now_ms() if convicted else None, row["id"]),
+    )
+    if convicted and is_step:
+        tasks.mark_failed(row["task_id"], "worker_died", f"{words} That happened {MOST_CRASHES} times.")

@@ -1,0 +1,71 @@
+"""What people do to tasks by hand: retry and cancel. Each action is in the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lienworker.outbox.entries import Entry, add_entries
+from lienworker.outbox.registration import host_of
+from lienworker.store import tasks
+from lienworker.store.audit import note_action
+from lienworker.store.clock import now_ms
+from lienworker.store.database import all_rows, execute, write
+
+#: Tasks in one transaction, so that workers get their turn in between.
+_CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How many tasks an action changed, and how many it had to leave as they are."""
+
+    changed: int
+    left: int
+
+
+def retry_tasks(task_ids: Sequence[str], what: str) -> Done:
+    """Another round for failed and expired tasks; others are left as they are."""
+    return _in_chunks(task_ids, "retry", what, _retry)
+
+
+def cancel_tasks(task_ids: Sequence[str], what: str) -> Done:
+    """Ends tasks that wait. One that a worker has in hand is left: its page is on the way."""
+    return _in_chunks(task_ids, "cancel", what, _cancel)
+
+
+def _in_chunks(task_ids: Sequence[str], action: str, what: str, act: Callable[[str], bool]) -> Done:
+    changed = 0
+    for start in range(0, len(task_ids), _CHUNK):
+        with write():
+            n = sum(act(task_id) for task_id in task_ids[start : start + _CHUNK])
+            if n:
+                note_action(action, what, n)
+        changed += n
+    return Done(changed, len(task_ids) - changed)
+
+
+def _retry(task_id: str) -> bool:
+    row = all_rows(
+        "SELECT url, queue, priority FROM tasks WHERE task_id = ? AND status IN ('failed', 'expired')", (task_id,)
+    )
+    if not row:
+        return False
+    url, queue, priority = row[0]
+    generation = tasks.start_generation(task_id)
+    host = host_of(url)
+    # A person asks for it: a host that was given up gets another chance.
+    execute("UPDATE hosts SET failing_since = NULL, failures_in_a_row = 0 WHERE host = ?", (host,))
+    add_entries([Entry("fetch", task_id, generation, queue, priority, host=host)])
+    return True
+
+
+def _cancel(task_id: str) -> bool:
+    cancelled = execute(
+        "UPDATE outbox SET state = 'discarded', reason = 'cancelled', finished_at = ?"
+        " WHERE task_id = ? AND topic IN ('fetch', 'scrape') AND state = 'waiting'",
+        (now_ms(), task_id),
+    ).rowcount
+    if cancelled:
+        tasks.mark_failed(task_id, "cancelled", "Cancelled by hand.")
+    return bool(cancelled)

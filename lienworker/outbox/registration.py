@@ -1,0 +1,86 @@
+"""A task and its first row, in one transaction, before anything else happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from lienworker.outbox.entries import Entry, add_entries
+from lienworker.outbox.pacing import Politeness, know_hosts
+from lienworker.store import tasks
+from lienworker.store.database import all_rows, write
+from lienworker.store.tasks import NewTask
+
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """How many tasks were new, known already, and known but sent round again."""
+
+    added: int = 0
+    known: int = 0
+    refreshed: int = 0
+
+
+def register_task(task: NewTask, *, refresh: bool = False, politeness: Politeness | None = None) -> Registered:
+    """Persists one task with its first outbox row."""
+    hosts = {host_of(task.url): politeness} if politeness else {}
+    with write():
+        return register_in_transaction([task], refresh=refresh, politeness=hosts)
+
+
+def register_in_transaction(
+    batch: Sequence[NewTask], *, refresh: bool = False, politeness: Mapping[str, Politeness] | None = None
+) -> Registered:
+    """The same for many, inside the caller's transaction. A task named twice in a batch counts once as known."""
+    by_id = {task.task_id: task for task in batch}
+    known = tasks.known_ids(by_id)
+    new = {task_id: task for task_id, task in by_id.items() if task_id not in known}
+    hosts = {task_id: host_of(task.url) for task_id, task in by_id.items()}
+    if new:
+        know_hosts(set(hosts.values()), politeness or {})
+        tasks.insert_tasks(new)
+        add_entries([_first_row(task_id, task, hosts[task_id]) for task_id, task in new.items()])
+    refreshed = _refresh({task_id: by_id[task_id] for task_id in known}, hosts) if refresh else 0
+    _join_import(by_id, known)
+    return Registered(len(new), len(batch) - len(new) - refreshed, refreshed)
+
+
+def _first_row(task_id: str, task: NewTask, host: str, generation: int = 1) -> Entry:
+    return Entry("fetch", task_id, generation, task.queue, task.priority, host=host)
+
+
+def _refresh(known: Mapping[str, NewTask], hosts: Mapping[str, str]) -> int:
+    """Another round for the known tasks that have ended; those still on their way will be fresh anyway."""
+    ended = [task_id for task_id in known if is_ended(task_id)]
+    rows = [_first_row(task_id, known[task_id], hosts[task_id], tasks.start_generation(task_id)) for task_id in ended]
+    add_entries(rows)
+    return len(rows)
+
+
+def is_ended(task_id: str) -> bool:
+    sql = "SELECT 1 FROM tasks WHERE task_id = ? AND status IN ('completed', 'failed', 'expired')"
+    return bool(all_rows(sql, (task_id,)))
+
+
+def _join_import(by_id: Mapping[str, NewTask], known: set[str]) -> None:
+    import_ids = {task.import_id for task in by_id.values() if task.import_id is not None}
+    for import_id in import_ids:
+        tasks.join_import(known, import_id)
+
+
+def host_of(url: str) -> str:
+    """What politeness is kept for: the host with its port, where that is not the scheme's own."""
+    end = url.find("/", 8)
+    return _host_of_site(url[:end] if end > 0 else url)
+
+
+@lru_cache(maxsize=4096)
+def _host_of_site(site: str) -> str:
+    """Remembered, since a file names few sites and taking an address apart costs more than the rest of a row."""
+    parts = urlsplit(site)
+    host = parts.netloc.rpartition("@")[2].lower()
+    return host.removesuffix(_DEFAULT_PORTS.get(parts.scheme, ":"))

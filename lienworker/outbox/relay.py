@@ -1,0 +1,109 @@
+"""The relay: keeps tokens in Redis for the rows that are due.
+
+It wakes when the database has changed (one cheap pragma tells), when the earliest row comes due, and once a second to
+make good for tokens that Redis lost. It tops a lane up to what can be claimed and what workers can take, less what is
+already queued, so nothing piles up while no worker runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import redis
+
+from lienworker.outbox.claims import Rules, claimable, next_due
+from lienworker.store.clock import now_ms
+from lienworker.store.database import one_row
+
+#: How often the relay looks whether anything has changed.
+LOOK_SECONDS = 0.1
+#: How often it looks at the lanes even if nothing seems to have changed.
+SWEEP_SECONDS = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+class Tokens(Protocol):
+    """Where tokens are put; the broker in production."""
+
+    def queued(self, topic: str) -> int: ...
+
+    def send(self, topic: str, n: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A topic with the rows that one token stands for."""
+
+    topic: str
+    batch: int
+
+
+def tokens_wanted(due: int, batch: int, capacity: int, queued: int) -> int:
+    """How many tokens to add: enough for what is due, no more than workers can take, less what is there."""
+    return max(0, min(-(-due // batch), capacity) - queued)
+
+
+def top_up(lanes: list[Lane], tokens: Tokens, rules: Rules) -> None:
+    """One look at every lane."""
+    capacity = worker_slots()
+    for lane in lanes:
+        due = claimable(lane.topic, rules, lane.batch * capacity)
+        if due:
+            n = tokens_wanted(due, lane.batch, capacity, tokens.queued(lane.topic))
+            if n:
+                tokens.send(lane.topic, n)
+
+
+def worker_slots() -> int:
+    """What all living workers can take at a time; one token is always good, for a worker about to start."""
+    return max(1, int(one_row("SELECT coalesce(sum(slots), 0) FROM workers")[0]))
+
+
+class Relay:
+    """One turn of the relay's work."""
+
+    def __init__(self, lanes: list[Lane], tokens: Tokens, rules: Rules, housekeeping: Callable[[], None]) -> None:
+        self._lanes = lanes
+        self._tokens = tokens
+        self._rules = rules
+        self._housekeeping = housekeeping
+        self._version = -1
+
+    def run(self, stop: threading.Event, is_over: Callable[[], bool]) -> None:
+        """Works until told to stop, or until the turn is over."""
+        next_sweep = next_chores = 0.0
+        due: int | None = None
+        while not stop.wait(LOOK_SECONDS):
+            now = time.monotonic()
+            changed = self._has_changed()
+            if not (changed or now >= next_sweep or (due is not None and due <= now_ms())):
+                continue
+            next_sweep = now + SWEEP_SECONDS
+            due = self._top_up()
+            if now >= next_chores:
+                next_chores = now + SWEEP_SECONDS
+                self._housekeeping()
+                if is_over():
+                    return
+
+    def _has_changed(self) -> bool:
+        """Whether any other connection has committed since the last look."""
+        version = int(one_row("PRAGMA data_version")[0])
+        changed, self._version = version != self._version, version
+        return changed
+
+    def _top_up(self) -> int | None:
+        """Tops the lanes up; gives the time at which the next row comes due."""
+        try:
+            top_up(self._lanes, self._tokens, self._rules)
+        except redis.RedisError as problem:
+            # Redis is only the wake-up call: the rows are safe, and the next look tries again.
+            logger.warning("no tokens can be sent, Redis is away: %s", problem, extra={"action": "relay"})
+        times = [time_due for lane in self._lanes if (time_due := next_due(lane.topic)) and time_due > now_ms()]
+        return min(times, default=None)
