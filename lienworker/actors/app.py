@@ -1,0 +1,83 @@
+"""The broker and this process's runtime: set up before the first actor is declared."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from contextlib import ExitStack
+from typing import Any
+
+import redis
+from dramatiq.asyncio import get_event_loop_thread
+from dramatiq.middleware import Middleware
+
+from lienworker.actors.runtime import RESERVED_THREADS, Runtime, running
+from lienworker.broker import QueueTokens, setup_broker
+from lienworker.lifeline import watch_parent, watch_supervisor
+from lienworker.logs import setup_logging
+from lienworker.outbox.relay import worker_slots
+from lienworker.outbox.turns import is_taken
+from lienworker.settings import Settings
+
+#: How long a process whose parent is gone may take to commit what it has in hand, s.
+_LAST_WORDS = 2.0
+
+logger = logging.getLogger(__name__)
+settings = Settings.from_environment()
+_current: list[Runtime] = []
+
+
+def runtime() -> Runtime:
+    """This worker process's runtime."""
+    return _current[0]
+
+
+class RuntimeMiddleware(Middleware):
+    """Opens the store and takes up life as a holder when a worker boots; ends both when it stops."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+
+    def after_process_boot(self, broker: Any) -> None:
+        watch_parent(_end_process)
+        if not logging.getLogger().handlers:  # the stack leaves logging to us; by hand, Dramatiq has set it up
+            setup_logging(settings.log_level)
+
+    def before_worker_boot(self, broker: Any, worker: Any) -> None:
+        slots = max(1, worker.worker_threads - RESERVED_THREADS)
+        thread = get_event_loop_thread()
+        assert thread is not None, "the AsyncIO middleware comes before this one"
+        _current[:] = [self._stack.enter_context(running(settings, "worker", slots, thread.loop))]
+
+    def after_worker_boot(self, broker: Any, worker: Any) -> None:
+        if not is_taken("relay"):
+            broker.get_actor("relay").send()
+
+    def before_worker_shutdown(self, broker: Any, worker: Any) -> None:
+        runtime().stopping.set()
+
+    def after_worker_shutdown(self, broker: Any, worker: Any) -> None:
+        # `after_` hooks run in reverse order: the event loop, which the fetcher is closed on, is still there.
+        self._stack.close()
+
+
+def wake(topic: str) -> None:
+    """A token for a lane that has just got rows. If Redis is away, the relay sends one later."""
+    tokens = QueueTokens(broker)
+    with contextlib.suppress(redis.RedisError):
+        if tokens.queued(topic) < worker_slots():
+            tokens.send(topic, 1)
+
+
+def _end_process() -> None:
+    """The supervisor or the master is gone: commit what is in hand, then leave at once."""
+    if _current:
+        runtime().stopping.set()
+        time.sleep(_LAST_WORDS)
+    os._exit(1)
+
+
+watch_supervisor(_end_process)
+broker = setup_broker(settings, RuntimeMiddleware())

@@ -1,0 +1,105 @@
+"""Scraping one URL in the caller's own process: the same steps and the same transactions as in a worker."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from dramatiq.asyncio import EventLoopThread
+
+from lienworker.actors.fetch import Pump
+from lienworker.actors.one_url import checked_url
+from lienworker.actors.runtime import Runtime, running
+from lienworker.actors.scrape import scrape_row
+from lienworker.actors.scrape_outcomes import store_scrapes
+from lienworker.errors import StoreError
+from lienworker.outbox.claims import claim_task
+from lienworker.outbox.pacing import Politeness
+from lienworker.outbox.registration import register_task
+from lienworker.platforms import Page, default_registry
+from lienworker.settings import Settings
+from lienworker.store import tasks
+from lienworker.store.database import open_store
+from lienworker.store.pages import latest_page
+from lienworker.store.raw_files import read_page
+from lienworker.store.results import result
+from lienworker.store.tasks import NewTask
+
+_LOOK_SECONDS = 0.1
+_SHOWN_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """What came of it. `seen` is the text of the page, for somebody who wonders why it gave nothing."""
+
+    task: dict[str, Any]
+    result: dict[str, Any] | None
+    page: dict[str, Any] | None
+    seen: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def queue_url(settings: Settings, url: str, platform: str | None) -> str:
+    """Adds the task and leaves it to the stack; a known one goes round again."""
+    open_store(settings.data_dir)
+    registry = default_registry()
+    task = NewTask(source="cli", url=checked_url(url), platform=platform)
+    parser = registry.get(platform) if platform else registry.for_url(url)
+    politeness = Politeness(parser.delay, parser.concurrency) if parser else None
+    register_task(task, refresh=True, politeness=politeness)
+    return task.task_id
+
+
+def scrape_now(settings: Settings, url: str, platform: str | None) -> ByHand:
+    """Fetches, parses and stores, and waits for it. A running stack may be quicker at a step; that is as good."""
+    task_id = queue_url(settings, url, platform)
+    settings = replace(settings, fetch_attempts=1)  # somebody waits: what fails is said at once
+    loop = EventLoopThread(logging.getLogger(__name__))
+    loop.start()
+    try:
+        with running(settings, "by hand", 0, loop.loop) as here:
+            _work_to_the_end(here, task_id)
+            return _outcome(here, task_id)
+    finally:
+        loop.stop()
+
+
+def _work_to_the_end(here: Runtime, task_id: str) -> None:
+    while (found := tasks.task(task_id)) and found["status"] in {"pending", "processing"}:
+        with here.holder.lease() as token:
+            fetch = claim_task(task_id, "fetch", token, here.rules)
+            if fetch:
+                Pump(here, token).run_row(fetch)
+            scrape = claim_task(task_id, "scrape", token, here.rules)
+            if scrape:
+                store_scrapes(here, [scrape_row(here, scrape)])
+        if not (fetch or scrape):
+            time.sleep(_LOOK_SECONDS)
+
+
+def _outcome(here: Runtime, task_id: str) -> ByHand:
+    task, page = tasks.task(task_id), latest_page(task_id)
+    assert task is not None
+    found = result(task_id) if task["status"] == "completed" else None
+    seen = ""
+    if page and not found:
+        try:
+            body = read_page(here.folder.root / page.path, page.sha256)
+            seen = _visible_text(Page(page.url, body, page.content_type, page.charset, page.status))
+        except StoreError as problem:
+            seen = str(problem)
+    return ByHand(task, found, asdict(page) if page else None, seen)
+
+
+def _visible_text(page: Page) -> str:
+    """What a person would read on the page, without scripts and tags."""
+    if page.is_json:
+        return page.text[:_SHOWN_CHARACTERS]
+    words = page.selector.xpath("//body//text()[not(ancestor::script) and not(ancestor::style)]").getall()
+    lines = (" ".join(part.split()) for part in words)
+    return "\n".join(line for line in lines if line)[:_SHOWN_CHARACTERS]

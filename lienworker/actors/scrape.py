@@ -1,0 +1,119 @@
+"""scrape: from a raw page on disk to a result, and the rows that deliver it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import dramatiq
+from dramatiq.middleware import CurrentMessage
+
+from lienworker.actors.app import broker, runtime, wake
+from lienworker.actors.groups import GROUP_SECONDS
+from lienworker.actors.runtime import Runtime
+from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
+from lienworker.broker import SCRAPE
+from lienworker.errors import PageError, StoreError
+from lienworker.outbox.claims import claim
+from lienworker.outbox.closing import give_back
+from lienworker.outbox.entries import Claimed
+from lienworker.platforms import Page, ParsedPage, Target
+from lienworker.store.pages import PageRecord, page_of
+from lienworker.store.raw_files import read_page
+
+#: How long one message may go on before others get their turn, s.
+_SHARE = 2.0
+
+logger = logging.getLogger(__name__)
+
+
+def scrape_row(runtime: Runtime, row: Claimed) -> Scraped:
+    """Parses one page. Whatever a parser does, the outcome is a value."""
+    page = page_of(row.task_id, row.generation)
+    started = time.perf_counter()
+    try:
+        if page is None:
+            raise StoreError(f"The page of task {row.task_id} is not in the store.")
+        outcome: ParsedPage | PageError = _parse(runtime, row, page)
+    except PageError as problem:
+        outcome = problem
+    except StoreError as problem:
+        outcome = PageError("raw_page_damaged", str(problem), retryable=True)
+    except Exception as problem:  # a parser's bug must not cost the worker, nor the neighbours' rows
+        logger.warning("the parser failed on %s", row.task_id, exc_info=True, extra={"task_id": row.task_id})
+        outcome = PageError("parser_failed", f"{type(problem).__name__}: {problem}")
+    return Scraped(row, page, outcome, int(1000 * (time.perf_counter() - started)))
+
+
+def _parse(runtime: Runtime, row: Claimed, page: PageRecord) -> ParsedPage:
+    body = read_page(runtime.folder.root / page.path, page.sha256)
+    read = Page(page.url, body, page.content_type, page.charset, page.status)
+    return runtime.registry.parse(read, target_of(row))
+
+
+def target_of(row: Claimed) -> Target:
+    extra: dict[str, Any] = json.loads(row.target_json)
+    return Target(row.platform, row.state, row.county, row.parcel_id, row.url, extra)
+
+
+@dramatiq.actor(broker=broker, queue_name=SCRAPE, priority=20)
+def scrape() -> None:
+    """A token of the scrape lane."""
+    work_scrape_lane(runtime())
+
+
+def work_scrape_lane(runtime: Runtime) -> None:
+    """Parses what is due, as long as this process has a place for it."""
+    message = CurrentMessage.get_current_message()
+    with runtime.place() as free:
+        if not free:
+            return
+        with runtime.holder.lease() as token, runtime.holder.room_for_suspects() as suspects:
+            run = ScrapeRun(runtime, token, suspects, message.message_id if message else None)
+            has_more = run.work()
+    if has_more:
+        wake("scrape")
+
+
+@dataclass(slots=True)
+class ScrapeRun:
+    """One message's share of the scrape lane."""
+
+    runtime: Runtime
+    token: str
+    suspects: bool
+    message_id: str | None
+
+    def work(self) -> bool:
+        """True when there is probably more."""
+        deadline = time.monotonic() + _SHARE
+        while time.monotonic() < deadline and not self.runtime.stopping.is_set():
+            rows = claim(
+                "scrape",
+                self.runtime.settings.batch,
+                self.token,
+                self.runtime.rules,
+                suspects=self.suspects,
+                message_id=self.message_id,
+            )
+            if not rows:
+                return False
+            self._work_on(rows)
+        return True
+
+    def _work_on(self, rows: list[Claimed]) -> None:
+        """Commits in groups as results come; what a stop leaves undone goes back untried."""
+        group: list[Scraped] = []
+        since = time.monotonic()
+        for n, row in enumerate(rows):
+            if self.runtime.stopping.is_set():
+                give_back(rows[n:])
+                break
+            group.append(scrape_row(self.runtime, row))
+            if time.monotonic() - since > GROUP_SECONDS:
+                store_scrapes(self.runtime, group)
+                group, since = [], time.monotonic()
+        store_scrapes(self.runtime, group)

@@ -1,0 +1,56 @@
+"""What an operator types. This package imports nothing heavy at the top: `lienworker --help` must be quick.
+
+Exit codes: 0 all is well; 1 the work is done, but some of it failed, or trouble was found; 2 the command or a setting
+cannot be used; 3 the local storage cannot be used; 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from lienworker import __version__
+from lienworker.cli import inspection, intake, results, running, scraping, tasks
+from lienworker.errors import LienworkerError, OperatorError
+
+_HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(context_settings=_HELP)
+@click.version_option(__version__, "-V", "--version")
+def cli() -> None:
+    """Scrape county tax-lien parcels. Everything is kept in the data folder first.
+
+    \b
+    First steps:
+      lienworker demo                 see it work on the bundled county
+      lienworker run parcels.csv      scrape a file of parcels to the end
+      lienworker results export --format csv --output results.csv
+    """
+
+
+for command in (
+    running.run, running.up, running.demo, intake.import_, intake.bulk, scraping.scrape, tasks.tasks, results.results,
+    inspection.analyze, inspection.status, inspection.doctor,
+):  # fmt: skip
+    cli.add_command(command)
+
+
+def main() -> None:
+    """The program: every expected trouble is one sentence and an exit code, never a trace."""
+    try:
+        code = cli(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("Stopped.", err=True)
+        code = 130
+    except click.ClickException as problem:
+        problem.show()
+        code = problem.exit_code
+    except LienworkerError as problem:
+        click.echo(f"Error: {problem}", err=True)
+        code = 2 if isinstance(problem, OperatorError) else 3
+    except BrokenPipeError:  # `… | head`: whoever read us has enough
+        sys.stderr.close()
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,139 @@
+"""import: files of parcels into the data folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lienworker.cli.common import load_settings, open_folder
+
+if TYPE_CHECKING:
+    from lienworker.intake.importer import How, Importer, Tally
+    from lienworker.intake.rows import Reject
+    from lienworker.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+_SHOWN_REJECTS = 10
+
+_OPTIONS = [
+    click.option("--platform", help="Platform of rows that do not name one."),
+    click.option("--state", help="State of rows that do not name one."),
+    click.option("--county", help="County of rows that do not name one."),
+    click.option("--queue", type=click.Choice(["urgent", "default"]), help="Queue of rows that do not name one."),
+    click.option("--priority", type=click.IntRange(1, 4), help="Priority of rows that do not name one; 1 is first."),
+    click.option("--format", "file_format", type=click.Choice(["csv", "json", "jsonl", "txt"]), help="Not by name."),
+    click.option(
+        "--batch-size", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Rows a transaction."
+    ),
+    click.option("--refresh", is_flag=True, help="Scrape known parcels again; unchanged pages go no further."),
+    click.option("--strict", is_flag=True, help="Stop at the first bad row."),
+]
+
+
+def intake_options(function: F) -> F:
+    """The options of every command that reads a file of parcels."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def how_of(options: dict[str, Any]) -> How:
+    from lienworker.intake import Defaults
+    from lienworker.intake.importer import How
+
+    defaults = Defaults(*(options[name] for name in ("platform", "state", "county", "queue", "priority")))
+    return How(defaults, options["file_format"], options["batch_size"], options["refresh"], options["strict"])
+
+
+@click.command("import", epilog="Example: lienworker import parcels.csv --queue urgent --batch-size 100 --dry-run")
+@click.argument("file")
+@intake_options
+@click.option("--dry-run", is_flag=True, help="Read and check, but touch nothing.")
+def import_(file: str, dry_run: bool, **options: Any) -> None:
+    """Import parcels from FILE: CSV, JSON, JSONL or TXT, also gzipped; - is standard input.
+
+    A row needs a url, or platform, state, county and parcel_id. Bad rows go to a rejects file with line and reason and
+    do not stop the rest. The same file again adds nothing.
+    """
+    settings = load_settings()
+    if dry_run:
+        _try_out(settings, file, how_of(options))
+    else:
+        import_file(settings, file, how_of(options))
+
+
+@click.group()
+def bulk() -> None:
+    """The same as `lienworker import`, under its longer name."""
+
+
+bulk.add_command(import_)
+
+
+def import_file(settings: Settings, file: str, how: How, stop: object = None) -> Importer:
+    """Imports with a word about the outcome; `stop` ends it between two transactions when it turns true."""
+    from lienworker.intake import RejectsFile
+
+    folder = open_folder(settings)
+    _check_disk(settings)
+    importer = _importer(file, how)
+    rejects = RejectsFile(folder.rejects / f"{_plain_name(importer.name)}.rejects.csv")
+
+    def look(_tally: Tally) -> None:
+        if stop:
+            raise click.Abort
+
+    importer.run(rejects, look)
+    click.echo(importer.tally.in_words(), err=True)
+    if rejects.count:
+        click.echo(f"The rejected rows, with line and reason, are in {rejects.path}", err=True)
+    return importer
+
+
+def _try_out(settings: Settings, file: str, how: How) -> None:
+    from lienworker.store.database import connect
+    from lienworker.store.folder import DataFolder
+    from lienworker.store.tasks import known_ids
+
+    database = DataFolder(settings.data_dir).database
+    is_known: Callable[[list[str]], set[str]] = lambda _ids: set()  # noqa: E731
+    if database.exists():
+        connect(database)
+        is_known = known_ids
+    shown: list[Reject] = []
+
+    def note(reject: Reject) -> None:
+        if len(shown) < _SHOWN_REJECTS:
+            shown.append(reject)
+            click.echo(f"line {reject.line}: {reject.reason}: {reject.detail}", err=True)
+
+    importer = _importer(file, how)
+    click.echo(importer.try_out(note, is_known).in_words() + " (dry run: nothing was touched)", err=True)
+
+
+def _importer(file: str, how: How) -> Importer:
+    from lienworker.intake.importer import Importer
+    from lienworker.platforms import default_registry
+
+    return Importer(default_registry(), file, "standard input" if file == "-" else file, how)
+
+
+def _check_disk(settings: Settings) -> None:
+    import shutil
+
+    from lienworker.errors import OperatorError
+
+    free_mb = shutil.disk_usage(settings.data_dir).free // 1_000_000
+    if free_mb < settings.disk_stop_intake_mb:
+        raise OperatorError(
+            f"Only {free_mb} MB are free on the disk of {settings.data_dir}; no new work is taken under "
+            f"{settings.disk_stop_intake_mb} MB (LIENWORKER_DISK_STOP_INTAKE_MB). Make room first."
+        )
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", Path(name).name)[:100] or "import"

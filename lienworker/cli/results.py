@@ -1,0 +1,119 @@
+"""results: list, show, export, archive."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lienworker.cli.common import json_option, load_settings, open_folder, plural, print_json, print_rows, shown
+from lienworker.cli.tasks import filter_of
+
+_COLUMNS = ("task_id", "parcel_id", "platform", "county", "owner_name", "property_address", "total_due", "scraped_at")
+
+_FILTERS = [
+    click.option("--platform", help="Only results of this platform."),
+    click.option("--state", help="Only results of this state."),
+    click.option("--county", help="Only results of this county."),
+    click.option("--text", help="Only results with this in their task id or parcel id."),
+]
+
+
+def _filters(function: Any) -> Any:
+    for option in reversed(_FILTERS):
+        function = option(function)
+    return function
+
+
+@click.group()
+def results() -> None:
+    """Look at results, export them, archive the pending files."""
+
+
+@results.command("list", epilog="Example: lienworker results list --county Dixie --json")
+@_filters
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="How many at most.")
+@json_option
+def list_(limit: int, as_json: bool, **options: Any) -> None:
+    """List results, oldest first."""
+    from lienworker.store.queries import find_results
+
+    open_folder(load_settings())
+    rows = [row if as_json else {**row["data"], **row} for row in find_results(filter_of(options), limit)]
+    print_rows(rows, _COLUMNS, as_json=as_json, nothing="No such results.")
+
+
+@results.command(epilog="Example: lienworker results show p-0a1b2c…")
+@click.argument("task_id")
+@json_option
+def show(task_id: str, as_json: bool) -> None:
+    """One result with all its data and the places of its files."""
+    from lienworker.store.results import result
+
+    open_folder(load_settings())
+    found = result(task_id)
+    if found is None:
+        raise click.ClickException(f"There is no result of task {task_id!r}. `lienworker tasks show` may say why.")
+    if as_json:
+        print_json(found)
+    else:
+        print_result(found)
+
+
+def print_result(found: dict[str, Any]) -> None:
+    """A result for people: what it is, where its files lie, and its data."""
+    for name, value in found.items():
+        if name != "data" and value is not None:
+            click.echo(f"{name:>18}  {shown(value)}")
+    print_json(found["data"])
+
+
+@results.command(epilog="Example: lienworker results export --format csv --output results.csv")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "jsonl", "csv"]),
+    default="jsonl",
+    show_default=True,
+    help="What to write.",
+)
+@click.option("--output", default="-", help="The file to write; - is standard output.", show_default=True)
+@_filters
+def export(form: str, output: str, **options: Any) -> None:
+    """Export results to a file, streamed. A file appears whole or not at all."""
+    from lienworker.reports.export import export as export_results
+    from lienworker.store.queries import find_results
+
+    open_folder(load_settings())
+    wanted = filter_of(options)
+    if output == "-":
+        export_results(lambda: find_results(wanted), form, sys.stdout)
+        return
+    path = Path(output)
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with aside.open("w", encoding="utf-8", newline="") as out:
+            n = export_results(lambda: find_results(wanted), form, out)
+        os.replace(aside, path)
+    except OSError as problem:
+        raise click.ClickException(f"{output} cannot be written: {problem.strerror}.") from None
+    finally:
+        aside.unlink(missing_ok=True)
+    click.echo(f"{plural(n, 'result')} written to {output}", err=True)
+
+
+@results.command(epilog="Example: lienworker results archive --compress")
+@click.option("--compress", is_flag=True, help="Make a .tar.gz instead of a .tar.")
+def archive(compress: bool) -> None:
+    """Pack the pending files into one verified archive, and only then remove them."""
+    from lienworker.reports.archive import archive_pending
+
+    made = archive_pending(open_folder(load_settings()), compress=compress)
+    if made is None:
+        click.echo("No pending files: nothing to archive.")
+    else:
+        click.echo(f"{plural(made.files, 'pending file')} packed into {made.path}")

@@ -1,0 +1,132 @@
+"""run, up and demo: the stack in the foreground."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lienworker.cli.common import load_settings, open_folder, plural
+from lienworker.cli.intake import how_of, import_file, intake_options
+from lienworker.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from lienworker.settings import Settings
+    from lienworker.stack.one_shot import Interrupts
+    from lienworker.stack.supervisor import Supervisor
+
+
+@click.command(epilog="Example: lienworker run parcels.csv --platform qpublic --state FL --county Dixie")
+@click.argument("file")
+@intake_options
+def run(file: str, **options: Any) -> None:
+    """Import FILE, scrape it to the end, and print a summary.
+
+    Starts everything that it needs and stops it again. Beside a running `lienworker up` it hands the file over and
+    watches it. Stopped or killed, the same command goes on where it was. Exit 0: all completed; 1: some failed.
+    """
+    sys.exit(run_file(load_settings(), file, options))
+
+
+def run_file(settings: Settings, file: str, options: dict[str, Any]) -> int:
+    """The whole of `lienworker run`; gives the exit code."""
+    from lienworker.errors import BusyError
+    from lienworker.stack.one_shot import interrupts
+    from lienworker.stack.supervisor import running_stack
+
+    folder = open_folder(settings)
+    with interrupts() as stop, contextlib.ExitStack() as stack:
+        log = stack.enter_context((folder.logs / "run.log").open("ab"))
+        try:
+            supervisor: Supervisor | None = stack.enter_context(running_stack(settings, log))
+        except BusyError:
+            click.echo("A stack runs on this data folder: it gets the file, and I watch.", err=True)
+            supervisor = None
+        if supervisor:
+            stop.at_once = lambda: _kill(supervisor)
+        return _import_and_watch(settings, file, options, stop, supervisor)
+
+
+def _import_and_watch(
+    settings: Settings, file: str, options: dict[str, Any], stop: Interrupts, supervisor: Supervisor | None
+) -> int:
+    from lienworker.stack.one_shot import watch_import
+
+    importer = import_file(settings, file, how_of(options), stop)
+    assert importer.import_id is not None
+    progress = Progress()
+    tend = supervisor.tend if supervisor else lambda: None
+
+    def show(counts: dict[str, int]) -> None:
+        ended = counts["completed"] + counts["failed"] + counts["expired"]
+        progress.show(ended, sum(counts.values()), counts["failed"] + counts["expired"])
+
+    finished = watch_import(importer.import_id, stop, tend, show)
+    progress.close()
+    if not finished:
+        click.echo("Stopping. Nothing is lost: the same command goes on from here.", err=True)
+        return 130
+    return print_summary(importer.import_id, settings)
+
+
+def print_summary(import_id: int, settings: Settings) -> int:
+    """What came of an import; 0 if all completed, else 1."""
+    from lienworker.store.counts import failures, import_counts
+
+    counts = import_counts(import_id)
+    failed = counts["failed"] + counts["expired"]
+    click.echo(f"{counts['completed']:,} completed, {failed:,} failed; results are in {settings.data_dir}")
+    for reason, n, sample in failures(import_id):
+        click.echo(f"  {n:>6,}  {reason}: {sample}")
+    if failed:
+        click.echo("Look closer with `lienworker tasks list --status failed`, try again with `lienworker tasks retry`.")
+    return 1 if failed else 0
+
+
+def _kill(supervisor: Supervisor) -> None:
+    supervisor.kill()
+    os._exit(130)
+
+
+@click.command(epilog="Example: LIENWORKER_DATA_DIR=/srv/liens lienworker up")
+def up() -> None:
+    """Run the whole stack in the foreground until Ctrl-C.
+
+    Redis (a private one, unless REDIS_URL is set), workers and schedule. Parts that die are started again. A second
+    Ctrl-C stops at once; neither loses anything.
+    """
+    from lienworker.logs import setup_logging
+    from lienworker.stack.one_shot import interrupts
+    from lienworker.stack.supervisor import running_stack
+
+    settings = load_settings()
+    setup_logging(settings.log_level)
+    with interrupts() as stop, running_stack(settings) as supervisor:
+        stop.at_once = lambda: _kill(supervisor)
+        click.echo(
+            f"lienworker is up ({settings.mode}) on {settings.data_dir}: "
+            f"{plural(settings.process_count, 'worker')} of {settings.threads} threads. Ctrl-C stops it.",
+            err=True,
+        )
+        while not stop:
+            supervisor.tend()
+            time.sleep(0.2)
+        click.echo("Stopping. Nothing is lost. (Ctrl-C again: at once.)", err=True)
+
+
+@click.command(epilog="Example: lienworker demo --parcels 200 --keep demo-data")
+@click.option("--parcels", default=60, show_default=True, type=click.IntRange(1, 100_000), help="How many to scrape.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Use this data folder, and leave it there.")
+def demo(parcels: int, keep: Path | None) -> None:
+    """Scrape the bundled demo county, which runs on this machine.
+
+    A few of its parcels are broken on purpose, to show how failures look. Exit 0 if all came out as it should.
+    """
+    from lienworker.stack.demonstration import demonstrate
+
+    sys.exit(demonstrate(load_settings(), parcels, keep, run_file, lambda words: click.echo(words, err=True)))

@@ -1,0 +1,1 @@
+"""What comes out for people: exports, archives, figures."""

@@ -1,0 +1,67 @@
+"""The state of a data folder in one object: what `status` shows and what machines read."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+from lienworker.outbox.housekeeping import pauses
+from lienworker.settings import Settings
+from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.counts import failures, outbox_counts, task_counts
+from lienworker.store.database import all_rows, dict_rows
+from lienworker.store.folder import DataFolder
+from lienworker.store.tasks import QUEUES
+
+
+def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
+    """Counts from tallies, so it costs the same at a million tasks."""
+    return {
+        "mode": settings.mode,
+        "at": rfc3339(),
+        "data_dir": str(folder.root),
+        "tasks": task_counts(),
+        "outbox": outbox_counts(),
+        "queues": queue_counts(),
+        "failures": [{"reason": reason, "n": n, "sample": sample} for reason, n, sample in failures()],
+        "workers": list(dict_rows("SELECT holder, kind, pid, slots, started_at, seen_at FROM workers")),
+        "hosts": busy_hosts(),
+        "pauses": [
+            {"lane": lane, "cause": cause, "since": since, "words": words} for lane, cause, since, words in pauses()
+        ],
+        "disk_free_mb": shutil.disk_usage(folder.root).free // 1_000_000,
+    }
+
+
+def queue_counts() -> dict[str, dict[str, int]]:
+    """What waits in each queue, by step."""
+    counts: dict[str, dict[str, int]] = {queue: {"fetch": 0, "scrape": 0} for queue in QUEUES}
+    for topic, rank, waiting in all_rows("SELECT topic, rank, sum(waiting) FROM backlog GROUP BY topic, rank"):
+        queue = "urgent" if rank < 10 else "default"
+        counts[queue][topic] = counts[queue].get(topic, 0) + waiting
+    return counts
+
+
+def busy_hosts(limit: int = 20) -> list[dict[str, Any]]:
+    """Hosts with work, those in trouble first."""
+    sql = (
+        "SELECT h.host, sum(b.waiting) AS waiting, h.delay, h.cooling_until, h.failures_in_a_row, h.reason"
+        " FROM hosts h JOIN backlog b ON b.host = h.host AND b.topic = 'fetch'"
+        " GROUP BY h.host HAVING sum(b.waiting) > 0 ORDER BY h.failures_in_a_row DESC, 2 DESC LIMIT ?"
+    )
+    now = now_ms()
+    rows = dict_rows(sql, (limit,))
+    return [{**row, "cooling_seconds": max(0, row.pop("cooling_until") - now) // 1000} for row in rows]
+
+
+def health_in_words(facts: dict[str, Any], settings: Settings, *, stack_runs: bool) -> str:
+    """One line that says how it is."""
+    parts = ["the stack runs" if stack_runs else "no stack runs on this folder"]
+    parts += [f"{pause['lane']} is paused: {pause['words']}" for pause in facts["pauses"]]
+    waiting = facts["tasks"]["pending"] + facts["tasks"]["processing"]
+    parts.append(f"{waiting:,} tasks are on their way" if waiting else "nothing waits to be scraped")
+    if facts["outbox"]["held"]:
+        parts.append(f"{facts['outbox']['held']:,} uploads are held until `lienworker outbox replay`")
+    if facts["disk_free_mb"] < settings.disk_warn_mb:
+        parts.append(f"only {facts['disk_free_mb']:,} MB are free on the disk")
+    return "; ".join(parts)

@@ -1,0 +1,70 @@
+"""`lienworker demo`: the main job on the bundled county, in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lienworker.demo.site import DemoSite, demo_site
+from lienworker.settings import Settings
+from lienworker.store.counts import failures, task_counts
+
+#: The parcels that fail on purpose, by reason.
+_ON_PURPOSE = {"captcha": 1, "http_404": 1}
+
+RunFile = Callable[[Settings, str, dict[str, Any]], int]
+
+
+def demonstrate(
+    settings: Settings, parcels: int, keep: Path | None, run_file: RunFile, say: Callable[[str], None]
+) -> int:
+    """Scrapes the demo county; 0 if everything came out as it should, the broken parcels included."""
+    with ExitStack() as stack:
+        site = stack.enter_context(demo_site(slow_seconds=1.0))
+        root = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lienworker-demo-")))
+        say(f"Juniper County (invented) is on {site.url}; the data folder is {root}")
+        file = root / "parcels.jsonl"
+        root.mkdir(parents=True, exist_ok=True)
+        file.write_text(_list_of(site, parcels), encoding="utf-8")
+        run_file(_demo_settings(settings, root), str(file), _OPTIONS)
+        return _judge(parcels, say)
+
+
+_OPTIONS: dict[str, Any] = {
+    "platform": None, "state": None, "county": None, "queue": None, "priority": None, "file_format": None,
+    "batch_size": 1000, "refresh": False, "strict": False,
+}  # fmt: skip
+
+
+def _list_of(site: DemoSite, parcels: int) -> str:
+    rows = site.parcels(parcels) + site.odd_parcels()
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def _demo_settings(settings: Settings, root: Path) -> Settings:
+    """Standalone, allowed to fetch from this machine, and without the patience that real counties need."""
+    return replace(
+        settings,
+        data_dir=root.absolute(),
+        redis_url=None,
+        standalone=True,
+        allow_private_hosts=("127.0.0.1",),
+        retry_delay=0.2,
+        fetch_attempts=3,
+    )
+
+
+def _judge(parcels: int, say: Callable[[str], None]) -> int:
+    wanted = parcels + 2  # the slow parcel and the busy one complete too
+    is_well = task_counts()["completed"] == wanted and {reason: n for reason, n, _ in failures()} == _ON_PURPOSE
+    say(
+        "As it should be: the two failures are parcels that are broken on purpose."
+        if is_well
+        else f"This is not as it should be: {wanted} completed and the failures {_ON_PURPOSE} were expected."
+    )
+    return 0 if is_well else 1

@@ -1,0 +1,58 @@
+"""One job from beginning to end: watch the tasks of an import until each has ended."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+from lienworker.store.counts import import_counts
+
+_LOOK_SECONDS = 0.2
+
+
+@dataclass
+class Interrupts:
+    """Ctrl-C (or a SIGTERM) asks for a stop; a second one for a stop at once."""
+
+    count: int = 0
+    at_once: Callable[[], None] = field(default=lambda: None)
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def note(self, _number: int, _frame: FrameType | None) -> None:
+        self.count += 1
+        if self.count > 1:
+            self.at_once()
+
+
+@contextmanager
+def interrupts() -> Iterator[Interrupts]:
+    """Signals are noted instead of raised, for as long as the block lasts."""
+    noted = Interrupts()
+    before = {number: signal.signal(number, noted.note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def watch_import(
+    import_id: int, stop: Interrupts, tend: Callable[[], None], show: Callable[[dict[str, int]], None]
+) -> bool:
+    """True when every task of the import has ended; False when it was stopped."""
+    while not stop:
+        tend()
+        began = time.monotonic()
+        counts = import_counts(import_id)
+        show(counts)
+        if not counts["pending"] + counts["processing"]:
+            return True
+        # Counting a million tasks takes a while: spend at most a tenth of the time on it.
+        time.sleep(max(_LOOK_SECONDS, 10 * (time.monotonic() - began)))
+    return False

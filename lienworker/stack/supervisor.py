@@ -1,0 +1,187 @@
+"""The supervisor: starts the parts, restarts those that die, stops them in reverse order.
+
+The data folder is guarded by a file lock that the kernel frees with the process, so no pid file can lie. Each part
+gets the reading end of a pipe (see `lienworker.lifeline`): when the supervisor dies, they all end by themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO
+
+from lienworker.broker import redis_url
+from lienworker.errors import BusyError, OperatorError
+from lienworker.lifeline import LIFELINE_FD
+from lienworker.settings import Settings
+from lienworker.stack.parts import Part, parts_of
+from lienworker.stack.redis_server import throw_data_away
+from lienworker.store.database import open_store
+from lienworker.store.folder import DataFolder, try_lock
+
+_READY_SECONDS = 10.0
+_STOP_SECONDS = 10.0
+#: Pauses before restarts of a part that keeps dying, s.
+_RESTART_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+#: A part that has lived this long starts with a clean slate.
+_STEADY_SECONDS = 30.0
+_PR_SET_PDEATHSIG = 1
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Child:
+    """A part and its process."""
+
+    part: Part
+    process: subprocess.Popen[bytes]
+    started: float
+    deaths: int = 0
+    restart_at: float = 0.0
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+
+@dataclass
+class Supervisor:
+    """The stack on one data folder. Use `running_stack`."""
+
+    settings: Settings
+    folder: DataFolder
+    log: IO[bytes] | None = None
+    children: list[Child] = field(default_factory=list)
+
+    def start(self) -> None:
+        self._read_end, self._write_end = os.pipe()
+        for part in parts_of(self.settings, self.folder):
+            self.children.append(Child(part, self._spawn(part), time.monotonic()))
+            self._wait_ready(self.children[-1])
+
+    def tend(self) -> None:
+        """Restarts what has died; to be called a few times a second."""
+        for child in self.children:
+            if not child.is_alive:
+                self._revive(child)
+
+    def stop(self) -> None:
+        """Stops the parts, last first, and waits for them; a part that does not listen is killed."""
+        for child in reversed(self.children):
+            self._stop(child)
+        self._close_lifeline()
+
+    def kill(self) -> None:
+        """Stops everything at once. Nothing is lost: that is what the outbox is for."""
+        for child in reversed(self.children):
+            _signal_group(child.process, signal.SIGKILL)
+        for child in self.children:
+            child.process.wait()
+        self._close_lifeline()
+
+    def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
+        environment = {
+            **os.environ,
+            **self.settings.to_environment(),
+            "REDIS_URL": redis_url(self.settings),
+            LIFELINE_FD: str(self._read_end),
+        }
+        return subprocess.Popen(
+            part.command,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log or sys.stderr,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            pass_fds=(self._read_end,),
+            # A group of its own: a Ctrl-C at the terminal is the supervisor's to handle.
+            start_new_session=True,
+            preexec_fn=_die_with_parent,
+        )
+
+    def _wait_ready(self, child: Child) -> None:
+        deadline = time.monotonic() + _READY_SECONDS
+        ready = child.part.ready_file
+        while ready and not ready.exists():
+            if not child.is_alive:
+                throw_data_away(self.folder)
+                child.process = self._spawn(child.part)
+            if time.monotonic() > deadline:
+                self.kill()
+                raise OperatorError(f"The {child.part.name} part does not start; run with REDIS_URL, or see the log.")
+            time.sleep(0.01)
+
+    def _revive(self, child: Child) -> None:
+        now = time.monotonic()
+        if child.restart_at == 0.0:
+            child.deaths = 0 if now - child.started > _STEADY_SECONDS else child.deaths
+            pause = _RESTART_PAUSES[min(child.deaths, len(_RESTART_PAUSES) - 1)]
+            child.deaths += 1
+            child.restart_at = now + pause
+            # Workers of a dead master are still there for a moment; none must be left beside the new ones.
+            _signal_group(child.process, signal.SIGKILL)
+            logger.warning(
+                "%s died (exit code %s); starting it again in %.1f s", child.part.name, child.process.returncode, pause
+            )
+        elif now >= child.restart_at:
+            child.process, child.started, child.restart_at = self._spawn(child.part), now, 0.0
+
+    def _stop(self, child: Child) -> None:
+        if child.is_alive:
+            child.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.process.wait(_STOP_SECONDS)
+        _signal_group(child.process, signal.SIGKILL)
+        child.process.wait()
+
+    def _close_lifeline(self) -> None:
+        for end in (self._read_end, self._write_end):
+            with contextlib.suppress(OSError):
+                os.close(end)
+
+
+@contextmanager
+def running_stack(settings: Settings, log: IO[bytes] | None = None) -> Iterator[Supervisor]:
+    """The whole stack for as long as the block lasts. Refuses where another one runs on the same folder."""
+    folder = open_store(settings.data_dir)
+    lock = try_lock(folder.lock)
+    if lock is None:
+        raise BusyError(
+            f"Another stack runs on {folder.root}. Stop it first, or give this one its own LIENWORKER_DATA_DIR."
+        )
+    supervisor = Supervisor(settings, folder, log)
+    try:
+        folder.redis_socket.unlink(missing_ok=True)
+        supervisor.start()
+        yield supervisor
+    finally:
+        supervisor.stop()
+        lock.close()
+
+
+def is_stack_running(folder: DataFolder) -> bool:
+    lock = try_lock(folder.lock)
+    if lock is None:
+        return True
+    lock.close()
+    return False
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _die_with_parent() -> None:
+    """Linux: the kernel ends the child with us. Redis cannot read a lifeline; Python parts have both."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
