@@ -6,6 +6,7 @@ an error), no queue has a delay queue, and a message is only a token.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from typing import Any
 
@@ -15,6 +16,7 @@ from dramatiq.brokers.redis import RedisBroker
 from dramatiq.middleware import AsyncIO, CurrentMessage, Middleware
 from periodiq import PeriodiqMiddleware
 
+from lienworker.crash import reach
 from lienworker.settings import Settings
 from lienworker.store.database import close
 from lienworker.store.folder import DataFolder
@@ -57,11 +59,17 @@ def setup_broker(settings: Settings, *middleware: Middleware) -> TokenBroker:
     client = redis.Redis.from_url(redis_url(settings), socket_connect_timeout=5, health_check_interval=30)
     broker = TokenBroker(  # type: ignore[no-untyped-call]
         client=client,
-        namespace="lienworker",
+        namespace=_namespace(settings),
         middleware=[PeriodiqMiddleware(), AsyncIO(), CurrentMessage(), Hygiene(), *middleware],
     )
     dramatiq.set_broker(broker)
     return broker
+
+
+def _namespace(settings: Settings) -> str:
+    """Several data folders may share one Redis: each has its own names there."""
+    mark = hashlib.sha256(str(settings.data_dir.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return f"lienworker-{mark}"
 
 
 class QueueTokens:
@@ -76,4 +84,5 @@ class QueueTokens:
 
     def send(self, topic: str, n: int) -> None:
         for _ in range(n):
+            reach("relay.before_send")
             self._broker.get_actor(topic).send()

@@ -49,11 +49,10 @@ class RuntimeMiddleware(Middleware):
         slots = max(1, worker.worker_threads - RESERVED_THREADS)
         thread = get_event_loop_thread()
         assert thread is not None, "the AsyncIO middleware comes before this one"
-        _current[:] = [self._stack.enter_context(running(settings, "worker", slots, thread.loop))]
+        _current[:] = [self._stack.enter_context(running(settings, "worker", slots, thread.loop, start_relay))]
 
     def after_worker_boot(self, broker: Any, worker: Any) -> None:
-        if not is_taken("relay"):
-            broker.get_actor("relay").send()
+        start_relay()
 
     def before_worker_shutdown(self, broker: Any, worker: Any) -> None:
         runtime().stopping.set()
@@ -61,6 +60,13 @@ class RuntimeMiddleware(Middleware):
     def after_worker_shutdown(self, broker: Any, worker: Any) -> None:
         # `after_` hooks run in reverse order: the event loop, which the fetcher is closed on, is still there.
         self._stack.close()
+
+
+def start_relay() -> None:
+    """Sees to it that somebody has the relay's turn: at boot, and with each beat, should its holder have died."""
+    if not is_taken("relay"):
+        with contextlib.suppress(redis.RedisError):
+            broker.get_actor("relay").send()
 
 
 def wake(topic: str) -> None:

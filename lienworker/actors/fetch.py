@@ -16,6 +16,7 @@ from lienworker.actors.fetch_outcomes import Arrived, store_fetches
 from lienworker.actors.groups import Group
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import FETCH
+from lienworker.crash import reach
 from lienworker.fetching import Fetched, Fetcher, FetchFailed, FetchOutcome, FetchRequest
 from lienworker.outbox.claims import claim
 from lienworker.outbox.closing import give_back
@@ -127,7 +128,7 @@ def page_key(runtime: Runtime, row: Claimed) -> PageKey:
     if not platform:
         found = runtime.registry.for_url(row.url)
         platform = found.name if found else "generic"
-    return PageKey(platform, row.state or "", row.county or "", row.parcel_id or row.task_id)
+    return PageKey(platform, row.state or "", row.county or "", row.parcel_id or "", row.task_id)
 
 
 def _outcome_of(flight: Future[FetchOutcome]) -> FetchOutcome:
@@ -150,7 +151,10 @@ async def _fetch(fetcher: Fetcher, start_at: int, request: FetchRequest) -> Fetc
     wait = (start_at - now_ms()) / 1000
     if wait > 0:  # at most the claim's horizon, a few tenths of a second
         await asyncio.sleep(wait)
-    return await fetcher.fetch(request)
+    reach("fetch.before_request")
+    outcome = await fetcher.fetch(request)
+    reach("fetch.after_reply")
+    return outcome
 
 
 @dramatiq.actor(broker=broker, queue_name=FETCH, priority=30)

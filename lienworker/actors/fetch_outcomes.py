@@ -36,7 +36,7 @@ class Arrived:
 def store_fetches(runtime: Runtime, arrived: Sequence[Arrived]) -> None:
     """Pages into their places first, then the rows that name them."""
     put_in_place([item.page for item in arrived if item.page])
-    with write():
+    with write("fetch"):
         for item in arrived:
             _store(runtime, item)
 

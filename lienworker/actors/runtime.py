@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lienworker.fetching import Fetcher, FetchOptions
@@ -58,10 +58,16 @@ class Runtime:
 
 
 @contextmanager
-def running(settings: Settings, kind: str, slots: int, loop: asyncio.AbstractEventLoop) -> Iterator[Runtime]:
+def running(
+    settings: Settings,
+    kind: str,
+    slots: int,
+    loop: asyncio.AbstractEventLoop,
+    after_beat: Callable[[], None] = lambda: None,
+) -> Iterator[Runtime]:
     """A runtime with its holder, for as long as the block lasts."""
     folder = open_store(settings.data_dir)
-    with Holder(folder, kind, slots) as holder:
+    with Holder(folder, kind, slots, after_beat) as holder:
         runtime = Runtime(settings, folder, holder, loop)
         try:
             yield runtime

@@ -16,6 +16,7 @@ from lienworker.actors.groups import GROUP_SECONDS
 from lienworker.actors.runtime import Runtime
 from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
 from lienworker.broker import SCRAPE
+from lienworker.crash import reach
 from lienworker.errors import PageError, StoreError
 from lienworker.outbox.claims import claim
 from lienworker.outbox.closing import give_back
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 def scrape_row(runtime: Runtime, row: Claimed) -> Scraped:
     """Parses one page. Whatever a parser does, the outcome is a value."""
+    reach("scrape.before_parse")
     page = page_of(row.task_id, row.generation)
     started = time.perf_counter()
     try:
@@ -45,6 +47,7 @@ def scrape_row(runtime: Runtime, row: Claimed) -> Scraped:
     except Exception as problem:  # a parser's bug must not cost the worker, nor the neighbours' rows
         logger.warning("the parser failed on %s", row.task_id, exc_info=True, extra={"task_id": row.task_id})
         outcome = PageError("parser_failed", f"{type(problem).__name__}: {problem}")
+    reach("scrape.after_parse")
     return Scraped(row, page, outcome, int(1000 * (time.perf_counter() - started)))
 
 

@@ -41,7 +41,7 @@ def store_scrapes(runtime: Runtime, group: Sequence[Scraped]) -> None:
     results = {item.row.id: _result(item) for item in group if isinstance(item.outcome, ParsedPage)}
     for result in results.values():
         write_pending(runtime.folder, asdict(result))
-    with write():
+    with write("scrape"):
         for item in group:
             if isinstance(item.outcome, PageError):
                 _store_failure(runtime, item.row, item.outcome)

@@ -100,7 +100,7 @@ class Importer:
         assert self.import_id is not None
         for task in batch:
             task.import_id = self.import_id
-        with write():
+        with write("import"):
             self.tally.count(register_in_transaction(batch, refresh=self._how.refresh, politeness=self._politeness))
             note_progress(self.import_id, self.tally)
 

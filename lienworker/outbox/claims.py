@@ -69,7 +69,7 @@ def claim(
 
     A row whose holder died once (a suspect) comes alone, and only where `suspects` are welcome.
     """
-    with write():
+    with write("claim"):
         now = now_ms()
         if is_paused(topic):
             return []
@@ -80,7 +80,7 @@ def claim(
 
 def claim_task(task_id: str, topic: str, token: str, rules: Rules) -> Claimed | None:
     """Takes one task's row of a lane, for somebody who waits for just that task; its host is still paced."""
-    with write():
+    with write("claim_task"):
         now = now_ms()
         row = one_row(_ONE_ROW, (task_id, topic))
         if row is None:

@@ -57,7 +57,7 @@ def give_back(rows: Iterable[Claimed]) -> None:
     rows = list(rows)
     if not rows:
         return
-    with write():
+    with write("give_back"):
         execute_many(
             f"UPDATE outbox SET state = 'waiting', {_FREE}" + _MINE,
             [(row.id, row.token) for row in rows],

@@ -24,7 +24,7 @@ def give_up_dead_hosts(give_up: float) -> int:
 
 def _fail_waiting(host: str, reason: str, give_up: float) -> int:
     words = f"{host} has not answered for {give_up:g} seconds ({reason}); `lienworker tasks retry --reason host_down`"
-    with write():
+    with write("host_down"):
         rows = all_rows(
             "SELECT id, task_id FROM outbox WHERE state = 'waiting' AND topic = 'fetch' AND host = ? LIMIT ?",
             (host, _CHUNK),
@@ -48,7 +48,7 @@ def forgive_clock_jumps() -> None:
     ) or one_row("SELECT 1 FROM hosts WHERE next_allowed_at > ? OR cooling_until > ?", (limit, limit))
     if not absurd:
         return
-    with write():
+    with write("clock"):
         forgive_absurd_times(now, _LONGEST_WAIT_MS)
         execute(
             "UPDATE outbox SET due_at = ? WHERE state = 'waiting' AND due_at BETWEEN ? AND ?",
@@ -68,7 +68,7 @@ def set_pause(lane: str, cause: str, paused: bool, words: str) -> None:
     there = one_row("SELECT 1 FROM pauses WHERE lane = ? AND cause = ?", (lane, cause)) is not None
     if there == paused:
         return
-    with write():
+    with write("pause"):
         if paused:
             execute("INSERT OR REPLACE INTO pauses VALUES (?, ?, ?, ?)", (lane, cause, rfc3339(), words))
         else:

@@ -14,7 +14,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,10 +38,13 @@ logger = logging.getLogger(__name__)
 class Holder:
     """This process as a holder of leases. Use as a context manager; one a process."""
 
-    def __init__(self, folder: DataFolder, kind: str, slots: int) -> None:
+    def __init__(
+        self, folder: DataFolder, kind: str, slots: int, after_beat: Callable[[], None] = lambda: None
+    ) -> None:
         self.folder = folder
         self.kind = kind
         self.slots = slots
+        self._after_beat = after_beat
         self.id = secrets.token_hex(6)
         self._numbers = iter(range(1, 10**12))
         self._live: set[str] = set()
@@ -53,7 +56,7 @@ class Holder:
     def __enter__(self) -> Holder:
         self._lock = try_lock(self.folder.holders / self.id)
         now = rfc3339()
-        with write():
+        with write("holder_start"):
             execute(
                 "INSERT INTO workers (holder, kind, pid, slots, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
                 (self.id, self.kind, os.getpid(), self.slots, now, now),
@@ -93,7 +96,7 @@ class Holder:
     def beat(self) -> None:
         """A sign of life, and new time for the leases in hand."""
         live = json.dumps(list(self._live))
-        with write():
+        with write("beat"):
             execute("UPDATE workers SET beat = beat + 1, seen_at = ? WHERE holder = ?", (rfc3339(), self.id))
             execute(
                 "UPDATE outbox SET lease_until = ? WHERE state = 'leased'"
@@ -106,6 +109,7 @@ class Holder:
             try:
                 self.beat()
                 self._watch.free_the_dead()
+                self._after_beat()
             except (
                 peewee.DatabaseError,
                 OSError,
@@ -155,7 +159,7 @@ def free(holder: str, *, blame: bool) -> int:
     With blame, its rows have lost an attempt. If one of them travelled as a suspect, only that one is to blame;
     else each may be, and all become suspects.
     """
-    with write():
+    with write("reap"):
         rows = list(
             dict_rows(
                 "SELECT id, task_id, topic, attempts, alone FROM outbox"

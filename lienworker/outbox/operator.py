@@ -37,7 +37,7 @@ def cancel_tasks(task_ids: Sequence[str], what: str) -> Done:
 def _in_chunks(task_ids: Sequence[str], action: str, what: str, act: Callable[[str], bool]) -> Done:
     changed = 0
     for start in range(0, len(task_ids), _CHUNK):
-        with write():
+        with write("by_hand"):
             n = sum(act(task_id) for task_id in task_ids[start : start + _CHUNK])
             if n:
                 note_action(action, what, n)

@@ -28,7 +28,7 @@ class Registered:
 def register_task(task: NewTask, *, refresh: bool = False, politeness: Politeness | None = None) -> Registered:
     """Persists one task with its first outbox row."""
     hosts = {host_of(task.url): politeness} if politeness else {}
-    with write():
+    with write("register"):
         return register_in_transaction([task], refresh=refresh, politeness=hosts)
 
 

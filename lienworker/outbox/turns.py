@@ -17,12 +17,12 @@ def turn(name: str, holder_id: str) -> Iterator[bool]:
         yield mine
     finally:
         if mine:
-            with write():
+            with write("turn_end"):
                 execute("DELETE FROM turns WHERE name = ? AND holder = ?", (name, holder_id))
 
 
 def _take(name: str, holder_id: str) -> bool:
-    with write():
+    with write("turn_start"):
         sql = "INSERT OR IGNORE INTO turns (name, holder, taken_at) VALUES (?, ?, ?)"
         return execute(sql, (name, holder_id, rfc3339())).rowcount == 1
 

@@ -9,6 +9,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from lienworker.crash import reach
 from lienworker.errors import StoreError
 from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms, rfc3339
@@ -33,9 +34,10 @@ def archive_pending(folder: DataFolder, *, compress: bool) -> Archive | None:
     aside = path.with_name(f".{path.name}.part")
     hashes = _pack(files, aside, compress)
     _verify(aside, hashes)
+    reach("archive.before_rename")
     aside.rename(path)
     fsync_folder(folder.archive)
-    with write():
+    with write("archive"):
         forget_pending([f"pending/{file.name}" for file in files])
         note_action("archive", path.name, len(files))
     for file in files:

@@ -14,6 +14,7 @@ from typing import Any
 
 import peewee
 
+from lienworker.crash import reach
 from lienworker.errors import StoreError
 from lienworker.store.folder import DataFolder
 
@@ -63,12 +64,17 @@ def close() -> None:
 
 
 @contextmanager
-def write() -> Iterator[None]:
-    """The only way to write: one IMMEDIATE transaction. No network and no waiting inside."""
+def write(name: str) -> Iterator[None]:
+    """The only way to write: one IMMEDIATE transaction. No network and no waiting inside.
+
+    The name is what tests call the points right before and right after its commit.
+    """
     if database.in_transaction():
         raise RuntimeError("a write inside a write: pass the work to the outer transaction instead")
     with database.atomic("IMMEDIATE"):
         yield
+        reach(f"{name}.before_commit")
+    reach(f"{name}.after_commit")
 
 
 def execute(sql: str, params: Sequence[Any] = ()) -> sqlite3.Cursor:

@@ -9,7 +9,7 @@ from lienworker.store.database import dict_rows, execute, write
 
 
 def start_import(name: str) -> int:
-    with write():
+    with write("import_start"):
         sql = "INSERT INTO imports (name, status, started_at) VALUES (?, 'running', ?)"
         row_id = execute(sql, (name, rfc3339())).lastrowid
     assert row_id is not None
@@ -35,7 +35,7 @@ def note_progress(import_id: int, so_far: Progress) -> None:
 
 
 def finish_import(import_id: int, status: str, rejects_path: str | None) -> None:
-    with write():
+    with write("import_end"):
         execute(
             "UPDATE imports SET status = ?, rejects_path = ?, finished_at = ? WHERE id = ?",
             (status, rejects_path, rfc3339(), import_id),

@@ -51,7 +51,7 @@ def migrate() -> None:
 
 
 def _apply(migration: Migration) -> None:
-    with write():
+    with write("migration"):
         # Another process may have been first: look again, now that nobody else can write.
         if schema_version() >= migration.version:
             return

@@ -11,6 +11,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from lienworker.crash import reach
 from lienworker.store.database import dict_rows
 from lienworker.store.folder import DataFolder, safe_part
 from lienworker.store.results import with_data
@@ -43,6 +44,7 @@ def write_pending(folder: DataFolder, row: dict[str, Any]) -> None:
     aside = path.parent / f".{secrets.token_hex(8)}.part"
     aside.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8", errors="surrogatepass")
     aside.rename(path)
+    reach("pending.after_rename")
 
 
 def remove_pending(folder: DataFolder, task_id: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lienworker.crash import reach
 from lienworker.errors import StoreError
 from lienworker.store.folder import DataFolder, fsync_folder, safe_part
 
@@ -31,6 +32,12 @@ class PageKey:
     state: str
     county: str
     parcel_id: str
+    task_id: str
+
+    @property
+    def name(self) -> str:
+        """The parcel's id; where that is not known, the task's."""
+        return safe_part(self.parcel_id) if self.parcel_id else safe_part(self.task_id, str.lower)
 
     @property
     def place(self) -> Path:
@@ -57,7 +64,7 @@ def write_aside(folder: DataFolder, key: PageKey, body: bytes, content_type: str
     place = folder.raw / key.place
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     extension = _EXTENSIONS.get(content_type, "html")
-    path = place / f"{safe_part(key.parcel_id or '_')}.{sha256[:16]}.{extension}.gz"
+    path = place / f"{key.name}.{sha256[:16]}.{extension}.gz"
     aside = place / f".{secrets.token_hex(8)}.part"
     aside.write_bytes(gzip.compress(body, _LEVEL, mtime=0))
     return WrittenPage(aside, path, sha256, len(body))
@@ -75,7 +82,9 @@ def put_in_place(pages: Sequence[WrittenPage]) -> None:
         finally:
             os.close(handle)
     for page in pages:
+        reach("raw_file.before_rename")
         page.aside.rename(page.path)
+        reach("raw_file.after_rename")
     for place in {page.path.parent for page in pages}:
         fsync_folder(place)
 
