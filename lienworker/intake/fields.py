@@ -1,0 +1,163 @@
+"""From the words of one row to a `ParcelRow`, whatever file they came from."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+from lienworker.errors import InputError
+from lienworker.intake.mapping import FIELDS
+from lienworker.intake.rows import BadRowError, Defaults, ParcelRow
+from lienworker.intake.urls import UrlChecker
+
+MAX_ID = 255
+_MAX_MEMO = 4_096
+_PLATFORM_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
+
+
+class RowMaker:
+    """Checks the seven fields of a row. One for each file: it remembers the words that it has passed."""
+
+    def __init__(self, defaults: Defaults) -> None:
+        self._url = UrlChecker()
+        self._platform = Memo(check_platform, _checked("platform", check_platform, defaults.platform))
+        self._state = Memo(check_state, _checked("state", check_state, defaults.state))
+        self._county = Memo(check_county, _checked("county", check_county, defaults.county))
+        self._queue = Memo(check_queue, _checked("queue", check_queue, defaults.queue))
+        self._priority = Memo(check_priority, _checked("priority", check_priority, defaults.priority))
+        self.default_platform = self._platform[None]
+
+    def make(self, line: int, values: tuple[Any, ...], extra: dict[str, Any]) -> ParcelRow:
+        """The row of these values, which stand in the order of `mapping.FIELDS`; `BadRowError` says what is wrong."""
+        url, platform, state, county, parcel_id, queue, priority = values
+        try:
+            row = ParcelRow(
+                line,
+                self._url(url),
+                self._platform[platform],
+                self._state[state],
+                self._county[county],
+                check_parcel_id(parcel_id),
+                self._queue[queue],
+                # Numbers are not for the memo, where True and 1.0 would pass for 1.
+                priority if priority.__class__ is int and 0 < priority < 5 else self._priority[priority],
+                extra,
+            )
+        except TypeError:  # a list or an object, which cannot be looked up
+            raise _nested(values) from None
+        if row.url is None and (row.parcel_id is None or row.platform is None):
+            raise _missing(row)
+        return row
+
+
+class Memo(dict[Any, Any]):
+    """What a check made of the words it has seen: a state or a county comes back in every row.
+
+    Only short texts are kept, and not without bound, against files in which nothing repeats.
+    """
+
+    def __init__(self, check: Callable[[Any], Any], default: Any) -> None:
+        super().__init__({None: default, "": default})
+        self._check = check
+        self._default = default
+
+    def __missing__(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return self._check(value)
+        checked = self._check(value) if value.strip() else self._default
+        if len(self) < _MAX_MEMO and len(value) <= MAX_ID:
+            self[value] = checked
+        return checked
+
+
+def check_platform(value: Any) -> str:
+    platform = _text(value, "platform").lower()
+    if len(platform) > 64 or not _PLATFORM_LETTERS.issuperset(platform):
+        raise _bad("platform", value, "use at most 64 of the letters a-z, digits, '_', '.' and '-'")
+    return platform
+
+
+def check_state(value: Any) -> str:
+    state = _text(value, "state").upper()
+    if len(state) > 8:
+        raise _bad("state", value, "use its postal code, such as FL")
+    return state
+
+
+def check_county(value: Any) -> str:
+    county = _text(value, "county")
+    if len(county) > MAX_ID:
+        raise _bad("county", value, f"shorten it to {MAX_ID} characters")
+    return county
+
+
+def check_parcel_id(value: Any) -> str | None:
+    """The id letter by letter: leading zeros and inner spaces are part of it, the blanks around it are not."""
+    if value is None:
+        return None
+    if value.__class__ is str:
+        parcel_id: str = value.strip()
+        if len(parcel_id) <= MAX_ID and parcel_id.isprintable():
+            return parcel_id or None
+        _text(value, "parcel_id")
+    elif value.__class__ is int:
+        parcel_id = str(value)
+    else:
+        raise _bad("parcel_id", value, "write it as text, in quotes, so that none of its digits gets lost")
+    if len(parcel_id) > MAX_ID:
+        raise _bad("parcel_id", value, f"an id has at most {MAX_ID} characters")
+    return parcel_id
+
+
+def check_queue(value: Any) -> str:
+    queue = _text(value, "queue").lower()
+    if queue not in ("urgent", "default"):
+        raise _bad("queue", value, "use urgent or default")
+    return queue
+
+
+def check_priority(value: Any) -> int:
+    text = value.strip() if isinstance(value, str) else str(value)
+    if isinstance(value, bool) or text not in ("1", "2", "3", "4"):
+        raise _bad("priority", value, "use 1, 2, 3 or 4, or leave it empty")
+    return int(text)
+
+
+def _text(value: Any, field: str) -> str:
+    if not isinstance(value, str):
+        raise _bad(field, value, "write it as text, in quotes")
+    text = value.strip()
+    if not text.isprintable() and any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
+        raise _bad(field, value, "remove the control characters in it")
+    return text
+
+
+def _bad(field: str, value: Any, remedy: str) -> BadRowError:
+    shown = repr(value)
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    return BadRowError(f"bad_{field}", f"the {field} {shown} cannot be used; {remedy}")
+
+
+def _nested(values: tuple[Any, ...]) -> BadRowError:
+    field, value = next((f, v) for f, v in zip(FIELDS, values, strict=True) if isinstance(v, list | dict))
+    return _bad(field, value, "give one value, not a list or an object")
+
+
+def _missing(row: ParcelRow) -> BadRowError:
+    if row.parcel_id is None:
+        return BadRowError("missing_url", "the row has no URL and no parcel id; add one of them")
+    return BadRowError(
+        "missing_platform",
+        "the row has a parcel id but neither a URL nor a platform to build one; add a platform, "
+        "in the file or for all its rows",
+    )
+
+
+def _checked(field: str, check: Callable[[Any], Any], value: Any) -> Any:
+    if value is None or value == "":
+        return None
+    try:
+        return check(value)
+    except BadRowError as error:
+        raise InputError(f"the {field} given for all rows: {error.detail}") from None
