@@ -10,7 +10,7 @@ from typing import Any
 
 from lienworker.errors import SettingsError
 
-USER_AGENT = "lienworker/0.1 (county parcel research; +https://github.com/lienworker/lienworker)"
+USER_AGENT = "lienworker/0.1 (county parcel research)"
 
 
 def _text(value: str) -> str:
@@ -219,8 +219,8 @@ class Settings:
             except ValueError as problem:
                 shown = "the given value" if item.metadata["secret"] else repr(text)
                 raise SettingsError(item.metadata["env"], f"{shown} cannot be used: {problem}.") from None
-        settings = cls(**chosen)
-        return settings._checked()
+        chosen.setdefault("data_dir", _folder("data"))
+        return cls(**chosen)._checked()
 
     @classmethod
     def from_environment(cls) -> Settings:

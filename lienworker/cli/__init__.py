@@ -1,11 +1,12 @@
 """What an operator types. This package imports nothing heavy at the top: `lienworker --help` must be quick.
 
 Exit codes: 0 all is well; 1 the work is done, but some of it failed, or trouble was found; 2 the command or a setting
-cannot be used; 3 the local storage cannot be used; 130 stopped by Ctrl-C.
+cannot be used; 3 the local storage cannot be used; 70 a bug; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -37,6 +38,18 @@ for command in (
     cli.add_command(command)
 
 
+def _unexpected(problem: Exception) -> int:
+    """A damaged or full storage, or a bug of ours; the trace is for whoever asks for it."""
+    if os.environ.get("LIENWORKER_LOG_LEVEL") == "debug":
+        raise problem
+    if type(problem).__module__ in {"peewee", "sqlite3"}:
+        click.echo(f"Error: the database cannot be used: {problem}. `lienworker doctor` says more.", err=True)
+        return 3
+    what = f"{type(problem).__name__}: {problem}"
+    click.echo(f"Error: this should not happen: {what} (LIENWORKER_LOG_LEVEL=debug shows where)", err=True)
+    return 70
+
+
 def main() -> None:
     """The program: every expected trouble is one sentence and an exit code, never a trace."""
     try:
@@ -53,4 +66,6 @@ def main() -> None:
     except BrokenPipeError:  # `… | head`: whoever read us has enough
         sys.stderr.close()
         code = 0
+    except Exception as problem:
+        code = _unexpected(problem)
     sys.exit(code if isinstance(code, int) else 0)

@@ -66,7 +66,7 @@ def import_(file: str, dry_run: bool, **options: Any) -> None:
         import_file(settings, file, how_of(options))
 
 
-@click.group()
+@click.group(epilog="Example: lienworker bulk import parcels.csv")
 def bulk() -> None:
     """The same as `lienworker import`, under its longer name."""
 

@@ -29,7 +29,7 @@ def _filters(function: Any) -> Any:
     return function
 
 
-@click.group()
+@click.group(epilog="Example: lienworker results export --format csv --output results.csv")
 def results() -> None:
     """Look at results, export them, archive the pending files."""
 

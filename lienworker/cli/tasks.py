@@ -50,7 +50,7 @@ def filter_of(options: dict[str, Any]) -> TaskFilter:
     return TaskFilter(**options)
 
 
-@click.group()
+@click.group(epilog="Example: lienworker tasks list --status failed")
 def tasks() -> None:
     """Look at tasks, try them again, cancel them."""
 

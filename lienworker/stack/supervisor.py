@@ -35,6 +35,8 @@ _RESTART_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 #: A part that has lived this long starts with a clean slate.
 _STEADY_SECONDS = 30.0
 _PR_SET_PDEATHSIG = 1
+#: Dramatiq reads these when it is imported: how soon an idle thread sees a stop, and a consumer a new Redis; ms.
+_DRAMATIQ = {"dramatiq_worker_timeout": "300", "dramatiq_restart_delay": "500"}
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +93,7 @@ class Supervisor:
 
     def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
         environment = {
+            **_DRAMATIQ,
             **os.environ,
             **self.settings.to_environment(),
             "REDIS_URL": redis_url(self.settings),

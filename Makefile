@@ -1,0 +1,55 @@
+# `make help` explains itself. Everything sets itself up: a fresh clone needs only Python 3.11+, git and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: docs help install demo test check lint types format import up bench-import clean
+
+help:  ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP)  ## Set up .venv with the program in .venv/bin/lienworker
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; say which one with: make PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: install  ## Run the main job on the bundled demo county
+	$(BIN)/lienworker demo
+
+test: install  ## Run all tests
+	$(BIN)/python -m pytest
+
+check: lint types test  ## What CI runs: lint, types, tests
+
+lint: install  ## Check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install  ## Check types
+	$(BIN)/mypy
+
+format: install  ## Put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+import: install  ## Import parcels: make import FILE=parcels.jsonl
+	@test -n "$(FILE)" || { echo "Say which file: make import FILE=parcels.jsonl"; exit 2; }
+	$(BIN)/lienworker import "$(FILE)"
+
+up: install  ## Run the whole stack in the foreground, until Ctrl-C
+	@exec $(BIN)/lienworker up
+
+docs: install  ## Make the reference pages docs/settings.md and docs/commands.md again
+	$(BIN)/python -m lienworker.cli.reference docs
+
+bench-import: install  ## Measure the import of a million rows against plain sqlite3
+	$(BIN)/python -m benchmarks.importing
+
+clean:  ## Remove the virtual environment and caches (never the data folder)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

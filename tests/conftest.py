@@ -1,0 +1,44 @@
+"""What all tests share: a data folder of their own, and the demo county on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lienworker.demo.site import DemoSite, demo_site
+from lienworker.store import database
+from tests.node import Node
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the developer's own shell or `.env` reaches a test."""
+    import os
+
+    for name in list(os.environ):
+        if name.startswith(("LIENWORKER_", "GATEWAY_")) or name in {"REDIS_URL", "STANDALONE", "WORKER_ID"}:
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _close_database() -> Iterator[None]:
+    yield
+    database.close()
+
+
+@pytest.fixture
+def site() -> Iterator[DemoSite]:
+    with demo_site(slow_seconds=1.0) as running:
+        yield running
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    """A data folder with everything that may run on it; nothing is left over afterwards."""
+    here = Node(tmp_path / "data")
+    yield here
+    leftover = here.processes()
+    here.kill_everything()
+    assert not leftover, f"left over: {leftover}"
