@@ -57,7 +57,7 @@ def command(folder: DataFolder) -> list[str]:
         "stop-writes-on-bgsave-error": "no",
         "aof-load-truncated": "yes",
         "loglevel": "warning",
-        "logfile": "",
+        "logfile": str(folder.logs / "redis.log"),
     }
     line = [str(server_program())]
     for name, value in options.items():

@@ -1,0 +1,120 @@
+"""From whatever a library raises to one stable reason and a sentence without secrets.
+
+The sentences are ours: libraries put whole addresses, with passwords, into theirs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+
+import aiohttp
+
+from lienworker.errors import LienworkerError
+from lienworker.fetching.outcomes import FetchFailed
+from lienworker.fetching.reasons import fault_of
+
+logger = logging.getLogger(__name__)
+
+
+class FetchError(LienworkerError):
+    """Ends a fetch inside this package; outside it is a `FetchFailed`."""
+
+    def __init__(
+        self,
+        reason: str,
+        detail: str,
+        *,
+        status: int | None = None,
+        body: bytes | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        # Addresses from outside may hold half a character, which no file or database takes.
+        self.detail = detail.encode("utf-8", "replace").decode("utf-8")
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
+
+    def outcome(self, elapsed_ms: int) -> FetchFailed:
+        fault = fault_of(self.reason)
+        return FetchFailed(
+            reason=self.reason,
+            detail=self.detail,
+            retryable=fault.retryable,
+            host_fault=fault.host_fault,
+            retry_after=self.retry_after,
+            status=self.status,
+            body=self.body,
+            elapsed_ms=elapsed_ms,
+        )
+
+
+# The first type that fits names the reason: narrow ones before their parents. Certificate errors are also
+# ValueErrors, connection time-outs are also TimeoutErrors, and everything at the socket is an OSError.
+_KINDS: tuple[tuple[type[Exception], str, str], ...] = (
+    (aiohttp.ClientHttpProxyError, "proxy_failed", "the proxy refused to connect to the site"),
+    (aiohttp.ClientProxyConnectionError, "proxy_failed", "the proxy cannot be reached"),
+    (aiohttp.ClientConnectorCertificateError, "tls_failed", "the site's certificate is not valid"),
+    (aiohttp.ClientConnectorSSLError, "tls_failed", "no secure connection could be made"),
+    (ssl.SSLError, "tls_failed", "no secure connection could be made"),
+    (aiohttp.ClientConnectorDNSError, "dns_failed", "the host's name cannot be resolved"),
+    (aiohttp.ConnectionTimeoutError, "connect_failed", "no connection within the time-out"),
+    (aiohttp.ClientConnectorError, "connect_failed", "the connection was refused or found no way"),
+    (aiohttp.SocketTimeoutError, "timeout", "the site stopped sending"),
+    (TimeoutError, "timeout", "the fetch took longer than it may in all"),
+    (aiohttp.InvalidURL, "bad_url", "this address cannot be used"),
+    (aiohttp.ClientPayloadError, "protocol_error", "the reply broke off or is malformed"),
+    (aiohttp.ServerDisconnectedError, "protocol_error", "the site hung up without a reply"),
+    (aiohttp.ClientResponseError, "protocol_error", "the reply is not HTTP"),
+    (aiohttp.ClientError, "protocol_error", "the connection broke"),
+    (OSError, "protocol_error", "the connection broke"),
+)
+
+# SOCKS5 replies by which the proxy speaks of the site: network or host unreachable, refused, time to live.
+_SOCKS_BLAMES_SITE = frozenset({3, 4, 5, 6})
+
+
+def explain(exc: Exception, shown_url: str, *, proxied: bool) -> FetchError:
+    """The failure that an exception stands for. What nobody foresaw is a protocol error, and is logged."""
+    if isinstance(exc, FetchError):
+        return exc
+    # aiohttp_socks is imported only where a SOCKS proxy is used, so its errors are known by their home.
+    if proxied and type(exc).__module__.partition(".")[0] in ("aiohttp_socks", "python_socks"):
+        return _explain_socks(exc, shown_url)
+    if isinstance(exc.__cause__, ssl.SSLError):  # behind SOCKS, TLS errors come wrapped as plain OSErrors
+        exc = exc.__cause__
+    for kind, reason, sentence in _KINDS:
+        if isinstance(exc, kind):
+            return _blame(reason, f"{shown_url}: {sentence}{_system_words(exc)}.", proxied=proxied)
+    logger.warning("unforeseen %s while fetching", type(exc).__name__, extra={"action": "fetch"})
+    return FetchError("protocol_error", f"{shown_url}: unforeseen trouble ({type(exc).__name__}).")
+
+
+def _blame(reason: str, detail: str, *, proxied: bool) -> FetchError:
+    # With an HTTP proxy the only connection that we make ourselves is the one to the proxy.
+    if proxied and reason in ("dns_failed", "connect_failed"):
+        reason = "proxy_failed"
+    return FetchError(reason, detail)
+
+
+def _explain_socks(exc: Exception, shown_url: str) -> FetchError:
+    if getattr(exc, "error_code", None) in _SOCKS_BLAMES_SITE:
+        return FetchError("connect_failed", f"{shown_url}: the proxy cannot connect to the site.")
+    return FetchError("proxy_failed", f"{shown_url}: the proxy cannot be used.")
+
+
+def _system_words(exc: Exception) -> str:
+    """What the operating system or the TLS library says; neither knows of addresses or passwords."""
+    # aiohttp's errors carry the original, and only the original has all its fields.
+    origin = exc.os_error if isinstance(exc, aiohttp.ClientConnectorError) else exc
+    if isinstance(exc, aiohttp.ClientConnectorCertificateError):
+        origin = exc.certificate_error
+    words = None
+    if isinstance(origin, ssl.SSLError):
+        words = getattr(origin, "verify_message", None) or getattr(origin, "reason", None)
+    elif isinstance(origin, OSError) and origin.errno:
+        words = os.strerror(origin.errno)
+    return f" ({words.replace('_', ' ').lower()})" if words else ""

@@ -1,0 +1,159 @@
+"""One fetch from request to outcome, and the connections that the fetches of a process share."""
+
+from __future__ import annotations
+
+import aiohttp
+from yarl import URL
+
+from lienworker.fetching.connector import Connector
+from lienworker.fetching.failures import FetchError, explain
+from lienworker.fetching.guard import Guard, Lookup, system_lookup
+from lienworker.fetching.headers import conditions, standing_headers
+from lienworker.fetching.outcomes import Fetched, FetchOptions, FetchOutcome, FetchRequest, NotModified
+from lienworker.fetching.proxies import Proxies, Route
+from lienworker.fetching.reply import Limits, Reply, Stopwatch
+from lienworker.fetching.robots import MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, Robots
+from lienworker.fetching.trail import REDIRECTS, Trail
+from lienworker.fetching.urls import parse_url, place_of, redact_url
+
+_ROBOTS_SECONDS = 15.0
+# County sites set long cookies and security policies; aiohttp's own limit of 8 KB breaks on them.
+_MAX_HEADER = 32 * 1024
+
+
+class Fetcher:
+    """One per process; used on one event loop, on which its first fetch opens its connections."""
+
+    def __init__(self, options: FetchOptions, *, lookup: Lookup = system_lookup) -> None:
+        self._options = options
+        self._guard = Guard(options.allow_private, timeout=options.connect_timeout, lookup=lookup)
+        self._robots = Robots(options.user_agent, options.robots_ttl, self._load_robots)
+        self._page = Limits(
+            options.max_bytes, options.max_redirects, options.total_timeout, options.obey_robots, cut=False
+        )
+        self._robots_txt = Limits(
+            MAX_ROBOTS_BYTES,
+            MAX_ROBOTS_REDIRECTS,
+            min(_ROBOTS_SECONDS, options.total_timeout / 2),
+            obey_robots=False,
+            cut=True,
+        )
+        self._direct: Route | None = None
+        self._proxies: Proxies | None = None
+        self._closed = False
+
+    async def fetch(self, request: FetchRequest) -> FetchOutcome:
+        """Never raises for anything that the network or the site can do."""
+        if self._closed:
+            raise RuntimeError("the fetcher is closed")
+        watch = Stopwatch(self._page.seconds)
+        try:
+            return await self._download(request, self._page, watch)
+        except FetchError as failure:
+            return failure.outcome(watch.elapsed_ms())
+
+    def crawl_delay(self, url: str) -> float | None:
+        """What the site's robots.txt, if it was read already, asks for between two requests; in seconds."""
+        try:
+            return self._robots.crawl_delay(parse_url(url))
+        except FetchError:
+            return None
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._robots.close()
+        await self._guard.close()
+        if self._proxies is not None:
+            await self._proxies.close()
+        if self._direct is not None:
+            await self._direct.session.close()
+
+    async def _load_robots(self, url: URL, proxy: str | None) -> bytes:
+        request = FetchRequest(str(url), proxy=proxy)
+        outcome = await self._download(request, self._robots_txt, Stopwatch(self._robots_txt.seconds))
+        assert isinstance(outcome, Fetched)  # no condition was sent
+        return outcome.body
+
+    async def _download(self, request: FetchRequest, limits: Limits, watch: Stopwatch) -> Fetched | NotModified:
+        """The page, or `FetchError` and nothing else."""
+        direct, proxies = self._open()
+        try:
+            if request.proxy is None:
+                return await self._follow(request, direct, limits, watch)
+            async with proxies.route(request.proxy) as route:
+                return await self._follow(request, route, limits, watch)
+        except Exception as exc:
+            shown, proxied = redact_url(request.url), request.proxy is not None
+            raise explain(exc, shown, proxied=proxied) from None
+
+    async def _follow(
+        self, request: FetchRequest, route: Route, limits: Limits, watch: Stopwatch
+    ) -> Fetched | NotModified:
+        trail = Trail(parse_url(request.url), limits.max_redirects)
+        headers = conditions(request)
+        conditional = bool(headers)
+        while True:
+            self._guard.check(*place_of(trail.url))
+            if limits.obey_robots or request.proxy is not None:
+                await self._check(trail.url, request.proxy, limits)
+            response = await route.session.get(
+                trail.url,
+                headers=headers,
+                proxy=route.proxy,
+                allow_redirects=False,
+                timeout=self._timeout(watch),
+            )
+            try:
+                if response.status not in REDIRECTS:
+                    reply = Reply(response, trail, limits, watch)
+                    return await reply.conclude(conditional=conditional, proxied=request.proxy is not None)
+                trail.follow(response)
+            finally:
+                response.release()
+            # Only the first hop is conditional: a page that the redirect newly leads to was never ours.
+            conditional = False
+            cookies = trail.cookies()
+            headers = {"Cookie": cookies} if cookies else {}
+
+    def _timeout(self, watch: Stopwatch) -> aiohttp.ClientTimeout:
+        """One hop may take what the fetch has left.
+
+        Not `asyncio.timeout` around the whole: aiohttp keeps a timer for each request anyway, and a second one
+        is not free. What comes before a hop (robots.txt, look-ups) has its own limits.
+        """
+        left = watch.left()
+        if left <= 0:
+            raise TimeoutError
+        return aiohttp.ClientTimeout(
+            total=left, sock_connect=self._options.connect_timeout, sock_read=self._options.read_timeout
+        )
+
+    async def _check(self, url: URL, proxy: str | None, limits: Limits) -> None:
+        if proxy is not None:
+            await self._check_as_seen_from_here(url)
+        if limits.obey_robots and not await self._robots.allow(url, proxy):
+            raise FetchError("robots_denied", f"The site's robots.txt denies us {redact_url(str(url))}")
+
+    async def _check_as_seen_from_here(self, url: URL) -> None:
+        try:
+            await self._guard.addresses(*place_of(url))
+        except FetchError as failure:
+            if failure.reason != "dns_failed":  # the proxy may know names that we do not
+                raise
+
+    def _open(self) -> tuple[Route, Proxies]:
+        if self._direct is None or self._proxies is None:
+            self._direct = Route(self._open_session(Connector(self._guard)))
+            self._proxies = Proxies(self._guard, self._direct.session, self._open_session)
+        return self._direct, self._proxies
+
+    def _open_session(self, connector: aiohttp.BaseConnector) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=connector,
+            headers=standing_headers(self._options.user_agent),
+            cookie_jar=aiohttp.DummyCookieJar(),  # cookies belong to a fetch, see Trail
+            auto_decompress=False,  # see body
+            trust_env=False,
+            max_line_size=_MAX_HEADER,
+            max_field_size=_MAX_HEADER,
+        )

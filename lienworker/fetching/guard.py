@@ -1,0 +1,149 @@
+"""Keeps fetches out of the operator's own network: a task list is input from outside.
+
+Names are checked after they were resolved, and what was checked is what aiohttp connects to: it gets the
+addresses from here and asks nobody else, so a name that changes between check and use gains nothing.
+aiohttp does not ask its resolver about literal addresses; those are checked before each request (`check`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from lienworker.fetching.addresses import Address, Exceptions, is_literal, is_public, literal_address
+from lienworker.fetching.failures import FetchError
+
+Lookup = Callable[[str], Awaitable[list[str]]]
+
+DNS_TTL = 60.0
+# A failed look-up is remembered just long enough to spare the resolver a burst.
+DNS_FAILURE_TTL = 5.0
+_MAX_NAMES = 10_000
+
+
+async def system_lookup(host: str) -> list[str]:
+    """All addresses of a name, in the order in which the system prefers them."""
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host, None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
+    )
+    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+
+
+class Guard:
+    """The one place that says which hosts may be connected to, with the cache of what their names mean."""
+
+    def __init__(
+        self,
+        allow_private: Iterable[str],
+        *,
+        timeout: float = 10.0,
+        lookup: Lookup = system_lookup,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._exceptions = Exceptions.parse(allow_private)
+        self._timeout = timeout
+        self._lookup = lookup
+        self._clock = clock
+        self._known: dict[str, tuple[float, list[str]]] = {}
+        self._asking: dict[str, asyncio.Task[list[str]]] = {}
+        # Asked once a page, for few hosts; only who passed is remembered.
+        self.check = lru_cache(maxsize=1_000)(self._check)
+
+    def _check(self, host: str, port: int) -> None:
+        """Refuse a host that is a literal address and must not, or cannot, be connected to. Names pass."""
+        if not is_literal(host):
+            return
+        address = literal_address(host)
+        if address is None:
+            raise FetchError("bad_url", f"{host} is not an address.")
+        if not (self._admits(address) or self._exceptions.allow_host(host, port)):
+            raise _refused(host, address)
+        if ":" not in host and host != str(address):
+            # Which address 0177.1 means depends on whom one asks, so nobody is asked.
+            raise FetchError("bad_url", f"{host} is an odd spelling of {address}; write it so.")
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """The addresses of a host that may be connected to: at least one, or `FetchError`."""
+        self.check(host, port)
+        if is_literal(host):
+            return [host]
+        found = await self._resolve(host)
+        if not found:
+            raise FetchError("dns_failed", f"The name {host} cannot be resolved.")
+        if self._exceptions.allow_host(host, port):
+            return found
+        admitted = [text for text in found if self._admits(ipaddress.ip_address(text))]
+        if not admitted:
+            raise _refused(host, ipaddress.ip_address(found[0]))
+        return admitted
+
+    def _admits(self, address: Address) -> bool:
+        return is_public(address) or self._exceptions.allow_address(address)
+
+    async def _resolve(self, host: str) -> list[str]:
+        known = self._known.get(host)
+        if known is not None and known[0] > self._clock():
+            return known[1]
+        task = self._asking.get(host)
+        if task is None:
+            task = self._asking[host] = asyncio.create_task(self._ask(host))
+        # Shielded: a fetch that is cancelled must not take the answer away from the others that wait for it.
+        return await asyncio.shield(task)
+
+    async def _ask(self, host: str) -> list[str]:
+        try:
+            async with asyncio.timeout(self._timeout):
+                found = await self._lookup(host)
+        except (OSError, UnicodeError):  # a time-out is an OSError too
+            found = []
+        finally:
+            del self._asking[host]
+        self._known.pop(host, None)
+        while len(self._known) >= _MAX_NAMES:
+            del self._known[next(iter(self._known))]
+        self._known[host] = (self._clock() + (DNS_TTL if found else DNS_FAILURE_TTL), found)
+        return found
+
+    async def close(self) -> None:
+        tasks = list(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class GuardedResolver(AbstractResolver):
+    """Gives aiohttp the addresses that the guard admits, and no others."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for address in await self._guard.addresses(host, port)
+        ]
+
+    async def close(self) -> None:
+        """The guard outlives the connectors that share it."""
+
+
+def _refused(host: str, address: Address) -> FetchError:
+    where = f"{host} is" if host == str(address) else f"{host} leads to {address},"
+    return FetchError(
+        "private_address", f"{where} a private or reserved address; fetching from it must be allowed by name."
+    )
