@@ -1,0 +1,250 @@
+"""The worker's side of the Gateway: one method a route.
+
+Every method returns an outcome and never raises for what the network or the Gateway can do. The token is in no
+message, no repr and no log, not even where the other side echoes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import aiohttp
+from yarl import URL
+
+from lienworker.errors import OperatorError
+from lienworker.gateway import jsontext, wire
+from lienworker.gateway.http import Exchange, Transport, judge_status, said
+from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
+from lienworker.gateway.replies import scrubber
+from lienworker.gateway.work import RETRY_WITHOUT_TASKS
+
+MEBIBYTE = 1024 * 1024
+LARGEST_CAPACITY = 100
+_UNCLOSABLE = Refused(None, "this task id cannot be closed by URL", "cannot_be_closed_by_url")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds. `connect` is for the connection alone, the others for a whole call of that kind."""
+
+    connect: float = 5.0
+    work: float = 30.0
+    raw: float = 300.0  # a large file over a slow line
+    results: float = 60.0
+    task: float = 20.0
+    heartbeat: float = 10.0
+    health: float = 10.0
+    idle: float = 60.0  # between two pieces of any reply
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReply:
+    """`/health` says 200 even when the Gateway's database is down: it proves that something listens, no more."""
+
+    status: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenReply:
+    """The token was accepted. `date` is the Gateway's own `Date` header, for comparing clocks."""
+
+    date: str | None
+
+
+class GatewayClient:
+    """Speaks to one Gateway as one worker. Use it as an async context manager, or `close()` it."""
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        worker_id: str,
+        *,
+        timeouts: Timeouts | None = None,
+        max_reply_bytes: int = 64 * MEBIBYTE,
+    ) -> None:
+        """Raises OperatorError for an address, token or worker id that cannot go into a request."""
+        self._base = _checked_base(base_url)
+        self._headers = {
+            "X-Worker-Token": _header_value("the Gateway token", token),
+            "X-Worker-ID": _header_value("the worker id", worker_id),
+        }
+        self._timeouts = timeouts or Timeouts()
+        address = URL(self._base)
+        self._scrub = scrubber((token, address.raw_password or "", address.password or ""))
+        self._transport = Transport(max_reply_bytes, self._scrub)
+
+    def __repr__(self) -> str:
+        return f"GatewayClient({str(URL(self._base).with_user(None))!r})"
+
+    async def __aenter__(self) -> GatewayClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def work(self, capacity: int, platforms: Sequence[str]) -> Outcome[wire.WorkReply]:
+        """Takes tasks. With no capacity or no platform nothing is asked: the Gateway would hand out its own choice."""
+        if capacity < 1 or not platforms:
+            return Accepted(wire.WorkReply((), RETRY_WITHOUT_TASKS))
+        query = [("capacity", str(min(capacity, LARGEST_CAPACITY))), *(("platforms", name) for name in platforms)]
+        url = self._url("/internal/work").with_query(query)
+        exchange = await self._send("GET", url, self._timeouts.work)
+        if isinstance(exchange, Unavailable):
+            return exchange
+        outcome = self._judge(exchange, wire.parse_work)
+        if isinstance(outcome, Unavailable) and exchange.status == 200:
+            # The Gateway counts these as handed out. What arrived whole is kept.
+            salvaged = wire.salvage_work(exchange.body)
+            return Accepted(salvaged) if salvaged else outcome
+        return outcome
+
+    async def upload_raw(self, path: Path, name: str, metadata: Mapping[str, Any]) -> Outcome[wire.RawReply]:
+        """Streams a file from disk under `name` (see `wire.raw_name`)."""
+        try:
+            file = path.open("rb")
+        except (FileNotFoundError, IsADirectoryError, PermissionError) as problem:
+            return Refused(None, f"the raw file cannot be read: {problem.strerror}", "raw_file_unreadable")
+        except OSError as problem:
+            return Unavailable(Kind.LOCAL, f"the raw file cannot be opened now: {problem.strerror}")
+        with file:
+            form = aiohttp.FormData()
+            form.add_field("metadata", json.dumps(wire.clean_json(metadata)), content_type="application/json")
+            form.add_field("file", file, filename=name, content_type="application/octet-stream")
+            exchange = await self._send("POST", self._url("/internal/raw-files"), self._timeouts.raw, data=form)
+        if isinstance(exchange, Unavailable):
+            return exchange
+        outcome: Outcome[wire.RawReply | wire.RawFailure] = self._judge(exchange, wire.parse_raw)
+        if not isinstance(outcome, Accepted):
+            return outcome
+        if isinstance(outcome.reply, wire.RawFailure):
+            return Unavailable(Kind.FAILED, f"HTTP 200 with an error: {self._scrub(outcome.reply.message)}")
+        return Accepted(outcome.reply)
+
+    async def submit_results(self, items: Sequence[Mapping[str, Any]]) -> Outcome[wire.ResultsReply]:
+        """Sends items that `fit_result` made fit. Accepted means answered, not stored: the reply's counts decide."""
+        if not items:
+            return Accepted(wire.ResultsReply(0, 0, 0, 0))
+        try:
+            body = json.dumps(list(items), allow_nan=False, separators=(",", ":")).encode("ascii")
+        except (ValueError, TypeError, RecursionError) as problem:
+            return Refused(None, f"cannot be written as JSON: {problem}", "unfit")
+
+        def parse(value: Any) -> wire.ResultsReply | None:
+            reply = wire.parse_results(value, len(items))
+            return reply and replace(reply, errors=tuple(map(self._scrub, reply.errors)))
+
+        return await self._call("POST", "/internal/results", self._timeouts.results, parse, body)
+
+    async def complete(self, task_id: str) -> Outcome[wire.ClosedReply]:
+        """Closes a task without a result. `success` false is an answer like any other."""
+        return await self._close_task(task_id, "complete", {})
+
+    async def fail(self, task_id: str, error: str) -> Outcome[wire.ClosedReply]:
+        """Reports a task as failed; the Gateway drops it for good."""
+        return await self._close_task(task_id, "fail", {"error": error})
+
+    async def heartbeat(self, body: Mapping[str, Any]) -> Outcome[wire.HeartbeatReply]:
+        """Says that this worker lives; `wire.heartbeat_body` makes the body."""
+        text = json.dumps(wire.clean_json(body)).encode("ascii")
+        return await self._call("POST", "/internal/heartbeat", self._timeouts.heartbeat, wire.parse_heartbeat, text)
+
+    async def health(self) -> Outcome[HealthReply]:
+        """Asks whether something listens, without the token. Proves nothing about delivery."""
+        exchange = await self._send("GET", self._url("/health"), self._timeouts.health, with_token=False)
+        if isinstance(exchange, Unavailable):
+            return exchange
+        verdict = judge_status(exchange, self._scrub)
+        return verdict or Accepted(HealthReply(exchange.status, said(exchange, self._scrub)))
+
+    async def check_token(self) -> Outcome[TokenReply]:
+        """Tries the token and takes nothing: an unknown path is 404 with a good token, 401 with a bad one or none.
+
+        Any web server says 404, so a stranger's 401 is asked for first.
+        """
+        date = None
+        for with_token, expected in ((False, 401), (True, 404)):
+            url = self._url("/internal/token-check")
+            exchange = await self._send("GET", url, self._timeouts.health, with_token=with_token)
+            if isinstance(exchange, Unavailable):
+                return exchange
+            if exchange.status != expected:
+                return judge_status(exchange, self._scrub) or _no_gateway(exchange.status, expected)
+            date = exchange.headers.get("Date")
+        return Accepted(TokenReply(date))
+
+    async def _close_task(self, task_id: str, verb: str, body: Mapping[str, str]) -> Outcome[wire.ClosedReply]:
+        segment = wire.task_segment(task_id)
+        if segment is None:
+            return _UNCLOSABLE
+        text = json.dumps(wire.clean_json(body)).encode("ascii")
+        path = f"/internal/tasks/{segment}/{verb}"
+        return await self._call("POST", path, self._timeouts.task, wire.parse_closed, text)
+
+    async def _call(
+        self, method: str, path: str, seconds: float, parse: Callable[[Any], T | None], data: Any = None
+    ) -> Outcome[T]:
+        exchange = await self._send(method, self._url(path), seconds, data=data)
+        return exchange if isinstance(exchange, Unavailable) else self._judge(exchange, parse)
+
+    async def _send(
+        self, method: str, url: URL, seconds: float, *, data: Any = None, with_token: bool = True
+    ) -> Exchange | Unavailable:
+        limits = aiohttp.ClientTimeout(
+            total=seconds, sock_connect=self._timeouts.connect, sock_read=min(seconds, self._timeouts.idle)
+        )
+        headers = dict(self._headers) if with_token else {}
+        if isinstance(data, bytes):
+            headers["Content-Type"] = "application/json"
+        return await self._transport.exchange(method, url, headers=headers, timeout=limits, data=data)
+
+    def _judge(self, exchange: Exchange, parse: Callable[[Any], T | None]) -> Outcome[T]:
+        verdict = judge_status(exchange, self._scrub) or exchange.broken
+        if verdict is not None:
+            return verdict
+        try:
+            reply = parse(jsontext.decode(exchange.body))
+        except ValueError:
+            reply = None
+        if reply is not None:
+            return Accepted(reply)
+        words = said(exchange, self._scrub) or "empty"
+        return Unavailable(Kind.GARBAGE, f"HTTP {exchange.status} that a Gateway does not give: {words}")
+
+    def _url(self, path: str) -> URL:
+        # Already encoded: a task id with `%2e` or `;` in it must arrive as it is.
+        return URL(self._base + path, encoded=True)
+
+
+def _checked_base(base_url: str) -> str:
+    try:
+        url = URL(base_url.strip())
+        usable = url.scheme in {"http", "https"} and bool(url.host) and not url.query_string and not url.fragment
+    except ValueError:
+        usable = False
+    if not usable:
+        raise OperatorError("The Gateway's address must look like https://gateway.example, without a query.")
+    return str(url).rstrip("/")
+
+
+def _no_gateway(status: int, expected: int) -> Unavailable:
+    return Unavailable(Kind.GARBAGE, f"HTTP {status} where a Gateway says {expected}: is this a Gateway?")
+
+
+def _header_value(what: str, value: str) -> str:
+    if not value or not value.isascii() or not value.isprintable() or value != value.strip():
+        raise OperatorError(f"{what[0].upper()}{what[1:]} must be plain printable characters without blanks around it.")
+    return value

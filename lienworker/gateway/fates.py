@@ -1,0 +1,45 @@
+"""What became of one result that was to be delivered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from lienworker.gateway.outcomes import Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Proven: it was in a batch of which everything was stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedAlone:
+    """Refused (400, 413, 422 …) when sent by itself: the item's fault."""
+
+    words: str
+    status: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAlone:
+    """Answered with a database error when sent by itself, in a delivery that stored others.
+
+    Very likely the item's fault; to be believed after it happened several times.
+    """
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Not known to be stored, through the destination's fault: it loses no attempt and is sent again later.
+
+    `alone`: it was sent by itself and failed, but nothing shows that the destination could have stored anything.
+    """
+
+    cause: Unavailable
+    alone: bool = False
+
+
+Fate: TypeAlias = Stored | RefusedAlone | FailedAlone | Undecided

@@ -1,0 +1,69 @@
+"""What a call to the Gateway came to. Expected failures are values, split where behaviour splits.
+
+Accepted      the Gateway answered as the contract says; `reply` has what it said
+Refused       the row's fault: sent again as it is, it would be refused again
+Unavailable   the destination's fault (or nobody can tell yet): no row loses an attempt, a breaker opens
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeAlias, TypeVar
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Kind(StrEnum):
+    """Why the destination could not take a call; stable words that people filter by."""
+
+    DOWN = "down"  # no connection: refused, no route, no such name, bad certificate, connecting took too long
+    TIMEOUT = "timeout"  # connected, but no whole answer in time; what was sent may be stored
+    RESET = "reset"  # the connection broke; what was sent may be stored
+    AUTH = "auth"  # 401 or 403
+    MISSING = "missing"  # 404 or 405 on a route that a Gateway has: not a Gateway, or the wrong address
+    RATE_LIMITED = "rate_limited"  # 429
+    SERVER_ERROR = "server_error"  # 5xx
+    GARBAGE = "garbage"  # an answer that is not in the contract: HTML, half a JSON, too large, impossible counts
+    FAILED = "failed"  # a 200 that says it failed: `status: error`, or every single item failed
+    REDIRECTED = "redirected"  # never followed: the token would go along
+    UNEXPECTED = "unexpected_status"
+    LOCAL = "local"  # this machine could not even try (too many open files and the like)
+
+
+# Failures that one row alone can provoke again and again (a page that makes the server crash). Such a row is to be
+# blamed only after it failed alone several times with another row's success in between.
+_PERHAPS_THE_ROW = frozenset({Kind.TIMEOUT, Kind.RESET, Kind.SERVER_ERROR, Kind.GARBAGE, Kind.FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted(Generic[T_co]):
+    """The Gateway answered as the contract says."""
+
+    reply: T_co
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The row's fault. `status` is None where nothing was sent; `reason` is a stable word, `words` a sentence."""
+
+    status: int | None
+    words: str
+    reason: str = "gateway_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """The destination's fault. `retry_after` is in seconds, where the destination asked for a pause."""
+
+    kind: Kind
+    words: str
+    retry_after: float | None = None
+
+    @property
+    def perhaps_the_row(self) -> bool:
+        """Whether one particular row could be the cause; settled by sending it alone, and others in between."""
+        return self.kind in _PERHAPS_THE_ROW
+
+
+Outcome: TypeAlias = Accepted[T_co] | Refused | Unavailable

@@ -1,0 +1,111 @@
+"""The routes of the Gateway, one function each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from aiohttp import BodyPartReader, web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from lienworker.gateway.reference import decoding
+from lienworker.gateway.reference.decoding import BadBodyError
+from lienworker.gateway.reference.queue import PoisonedError
+from lienworker.gateway.reference.replies import json_reply, text_reply
+from lienworker.gateway.reference.state import GatewayState, Request
+from lienworker.gateway.reference.storage import RawFile
+
+Endpoint: TypeAlias = Callable[[GatewayState, web.BaseRequest, Request], Awaitable[web.Response]]
+
+USUAL_CAPACITY = 10
+LARGEST_CAPACITY = 100
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+async def health(state: GatewayState, request: web.BaseRequest, entry: Request) -> web.Response:
+    """Says ok whatever the state of the database: it proves nothing about delivery."""
+    return json_reply({"status": "ok"})
+
+
+async def work(state: GatewayState, request: web.BaseRequest, entry: Request) -> web.Response:
+    capacity = _capacity(request.query.get("capacity", ""))
+    try:
+        tasks = state.take_tasks(capacity, request.query.getall("platforms", []), entry.worker_id)
+    except PoisonedError:
+        return text_reply(500, "failed to get tasks")
+    wait = state.settings.retry_with_tasks if tasks else state.settings.retry_without_tasks
+    return json_reply({"tasks": tasks or None, "retry_after": wait})
+
+
+def _capacity(text: str) -> int:
+    """0, negative and unreadable mean 10; over 100 means 100."""
+    number = int(text) if _INTEGER.fullmatch(text) else 0
+    return min(number, LARGEST_CAPACITY) if number > 0 else USUAL_CAPACITY
+
+
+async def results(state: GatewayState, request: web.BaseRequest, entry: Request) -> web.Response:
+    try:
+        rows = decoding.decode_results(await request.read())
+    except BadBodyError as problem:
+        return text_reply(400, str(problem))
+    entry.items = len(rows)
+    return json_reply(state.store_results(rows, entry.worker_id).reply())
+
+
+async def raw_files(state: GatewayState, request: web.BaseRequest, entry: Request) -> web.Response:
+    try:
+        name, content, metadata = await _upload(request)
+    except BadBodyError as problem:
+        return text_reply(400, str(problem))
+    if state.raw_name_fails(name):
+        return text_reply(500, "failed to store file")
+    stored = state.store_raw(name, content, metadata, entry.worker_id)
+    if isinstance(stored, RawFile):
+        return json_reply({"status": "ok", "path": f"raw/{stored.name}"})
+    return json_reply({"status": "error", "message": stored})
+
+
+async def _upload(request: web.BaseRequest) -> tuple[str, bytes, str]:
+    """File name, content and metadata of a multipart body. Raises BadBodyError."""
+    name, content, metadata = None, b"", ""
+    try:
+        async for part in await request.multipart():
+            if not isinstance(part, BodyPartReader):
+                continue
+            if part.name == "file" and part.filename is not None:
+                name, content = part.filename, bytes(await part.read())
+            elif part.name == "metadata":
+                metadata = (await part.read()).decode("utf-8", "replace")
+    except (ValueError, LookupError, AssertionError, RuntimeError, HttpProcessingError):
+        raise BadBodyError("failed to parse multipart form") from None
+    if name is None:
+        raise BadBodyError("file is required")
+    if not metadata.strip():
+        raise BadBodyError("metadata is required")
+    decoding.decode(metadata.encode())
+    return name, content, metadata
+
+
+async def heartbeat(state: GatewayState, request: web.BaseRequest, entry: Request) -> web.Response:
+    try:
+        body = decoding.decode_heartbeat(await request.read())
+    except BadBodyError as problem:
+        return text_reply(400, str(problem))
+    return json_reply({"acknowledged": True, "commands": state.beat(entry.worker_id, body) or None})
+
+
+async def complete(state: GatewayState, request: web.BaseRequest, entry: Request) -> web.Response:
+    """`success` is false for an unknown task, a closed one and another worker's; never a 404."""
+    return json_reply({"success": state.close_task(_task_id(request), "completed", entry.worker_id)})
+
+
+async def fail(state: GatewayState, request: web.BaseRequest, entry: Request) -> web.Response:
+    """Drops the task for good."""
+    error = (await request.read()).decode("utf-8", "replace")
+    success = state.close_task(_task_id(request), "failed", entry.worker_id, error)
+    return json_reply({"status": "reported", "success": success})
+
+
+def _task_id(request: web.BaseRequest) -> str:
+    return request.rel_url.parts[3]
