@@ -139,11 +139,7 @@ class Watch:
                 logger.warning("holder %s is dead; %d rows are free again", holder, n, extra={"action": "reap"})
 
     def _is_dead(self, holder: str, beat: int) -> bool:
-        path = self.folder.holders / holder
-        lock = try_lock(path) if path.exists() else None
-        if lock or not path.exists():
-            if lock:
-                lock.close()
+        if is_unlocked(self.folder, holder):
             return True
         last_beat, last_move = self.seen.get(holder, (None, 0.0))
         now = time.monotonic()
@@ -151,6 +147,24 @@ class Watch:
             self.seen[holder] = (beat, now)
             return False
         return now - last_move > LEASE_MS / 1000
+
+
+def living(folder: DataFolder, kind: str) -> list[dict[str, Any]]:
+    """The holders of a kind whose processes live, by their locks; rows of dead ones may still be there."""
+    rows = dict_rows("SELECT holder, kind, pid, slots, started_at, seen_at FROM workers WHERE kind = ?", (kind,))
+    return [row for row in rows if not is_unlocked(folder, row["holder"])]
+
+
+def is_unlocked(folder: DataFolder, holder: str) -> bool:
+    """Whether the process behind a holder is gone: the kernel has freed its lock."""
+    path = folder.holders / holder
+    if not path.exists():
+        return True
+    lock = try_lock(path)
+    if lock is None:
+        return False
+    lock.close()
+    return True
 
 
 def free(holder: str, *, blame: bool) -> int:

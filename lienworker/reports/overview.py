@@ -6,6 +6,7 @@ import shutil
 from typing import Any
 
 from lienworker.outbox.housekeeping import pauses
+from lienworker.outbox.leases import living
 from lienworker.settings import Settings
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.counts import failures, outbox_counts, task_counts
@@ -24,7 +25,7 @@ def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
         "outbox": outbox_counts(),
         "queues": queue_counts(),
         "failures": [{"reason": reason, "n": n, "sample": sample} for reason, n, sample in failures()],
-        "workers": list(dict_rows("SELECT holder, kind, pid, slots, started_at, seen_at FROM workers")),
+        "workers": living(folder, "worker"),
         "hosts": busy_hosts(),
         "pauses": [
             {"lane": lane, "cause": cause, "since": since, "words": words} for lane, cause, since, words in pauses()

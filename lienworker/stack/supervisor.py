@@ -22,6 +22,7 @@ from typing import IO
 from lienworker.broker import redis_url
 from lienworker.errors import BusyError, OperatorError
 from lienworker.lifeline import LIFELINE_FD
+from lienworker.outbox.leases import living
 from lienworker.settings import Settings
 from lienworker.stack.parts import Part, parts_of
 from lienworker.stack.redis_server import throw_data_away
@@ -34,6 +35,9 @@ _STOP_SECONDS = 10.0
 _RESTART_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 #: A part that has lived this long starts with a clean slate.
 _STEADY_SECONDS = 30.0
+#: How long workers may be missing under a living master, s; twice as long each time, for a machine that is slow.
+_BOOT_PATIENCE = 15.0
+_LONGEST_PATIENCE = 240.0
 _PR_SET_PDEATHSIG = 1
 #: Dramatiq reads these when it is imported: how soon an idle thread sees a stop, and a consumer a new Redis; ms.
 _DRAMATIQ = {"dramatiq_worker_timeout": "300", "dramatiq_restart_delay": "500"}
@@ -50,6 +54,9 @@ class Child:
     started: float
     deaths: int = 0
     restart_at: float = 0.0
+    next_look: float = 0.0
+    complete_at: float = 0.0
+    patience: float = _BOOT_PATIENCE
 
     @property
     def is_alive(self) -> bool:
@@ -72,10 +79,12 @@ class Supervisor:
             self._wait_ready(self.children[-1])
 
     def tend(self) -> None:
-        """Restarts what has died; to be called a few times a second."""
+        """Restarts what has died or hangs; to be called a few times a second."""
         for child in self.children:
             if not child.is_alive:
                 self._revive(child)
+            elif child.part.name == "workers":
+                self._check_workers(child)
 
     def stop(self) -> None:
         """Stops the parts, last first, and waits for them; a part that does not listen is killed."""
@@ -122,6 +131,19 @@ class Supervisor:
                 self.kill()
                 raise OperatorError(f"The {child.part.name} part does not start; run with REDIS_URL, or see the log.")
             time.sleep(0.01)
+
+    def _check_workers(self, child: Child) -> None:
+        """A worker that is killed while it boots can leave Dramatiq's master waiting for it for ever."""
+        now = time.monotonic()
+        if now < child.next_look:
+            return
+        child.next_look = now + 1.0
+        if len(living(self.folder, "worker")) >= self.settings.process_count:
+            child.complete_at, child.patience = now, _BOOT_PATIENCE
+        elif now - max(child.complete_at, child.started) > child.patience:
+            logger.warning("workers are missing, but their master does not see it; starting them again")
+            child.patience = min(2 * child.patience, _LONGEST_PATIENCE)
+            _signal_group(child.process, signal.SIGKILL)
 
     def _revive(self, child: Child) -> None:
         now = time.monotonic()
