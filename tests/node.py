@@ -85,8 +85,10 @@ class Node:
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                mine = process.environ().get("LIENWORKER_DATA_DIR") == str(self.data)
-                if mine and process.status() != psutil.STATUS_ZOMBIE and part in " ".join(process.cmdline()):
+                command = " ".join(process.cmdline())
+                # Redis writes its title over its environment: its socket tells whose it is.
+                mine = process.environ().get("LIENWORKER_DATA_DIR") == str(self.data) or f":{self.data}/" in command
+                if mine and part in command and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
         return found
 

@@ -158,6 +158,9 @@ class Supervisor:
                 "%s died (exit code %s); starting it again in %.1f s", child.part.name, child.process.returncode, pause
             )
         elif now >= child.restart_at:
+            if child.part.name == "redis":
+                # What it died of may be in its data, and its data is worth nothing: the relay sends tokens again.
+                throw_data_away(self.folder)
             child.process, child.started, child.restart_at = self._spawn(child.part), now, 0.0
 
     def _stop(self, child: Child) -> None:
@@ -207,6 +210,9 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 def _die_with_parent() -> None:
-    """Linux: the kernel ends the child with us. Redis cannot read a lifeline; Python parts have both."""
+    """Linux: the kernel ends the child with us. Redis cannot read a lifeline, and Dramatiq's master does not.
+
+    Not SIGTERM: the master blocks it while its workers boot. The workers themselves commit what they have in hand.
+    """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

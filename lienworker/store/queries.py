@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import peewee
+
 from lienworker.store.models import Result, Task
 from lienworker.store.results import with_data
 
@@ -33,9 +35,8 @@ class TaskFilter:
 
 
 def find_tasks(wanted: TaskFilter, limit: int | None = None, offset: int = 0) -> Iterator[dict[str, Any]]:
-    """Tasks that fit, in the order in which they came."""
-    rowid = Task._meta.table.c.rowid  # rows in the order of their coming; the primary key is a hash
-    query = Task.select().where(*_conditions(Task, wanted)).order_by(rowid).offset(offset)
+    """Tasks that fit, in the order in which they came (the primary key is a hash and knows no order)."""
+    query = Task.select().where(*_conditions(Task, wanted)).order_by(peewee.SQL("rowid")).offset(offset)
     query = query.limit(limit) if limit is not None else query.limit(-1)
     yield from query.dicts().iterator()
 

@@ -175,7 +175,7 @@ def test_analyze_of_another_folder_is_one_sentence(scraped: Node, tmp_path: Path
 
 def test_the_doctor_finds_a_row_that_was_deleted_behind_our_back(scraped: Node) -> None:
     connection = sqlite3.connect(scraped.data / "lienworker.db")
-    connection.execute("DELETE FROM outbox WHERE topic = 'upload_raw' AND id = (SELECT max(id) FROM outbox) - 1")
+    connection.execute("DELETE FROM outbox WHERE id = (SELECT max(id) FROM outbox WHERE topic = 'upload_raw')")
     connection.commit()
     done = scraped.cli("doctor")
     assert done.returncode == 1
