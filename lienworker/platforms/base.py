@@ -1,0 +1,120 @@
+"""What a platform is, what it reads and whose page it reads.
+
+A platform is pure: it turns the bytes of a page into the canonical record and touches no database, no network
+and no environment. So the same page gives the same record tomorrow, and stored pages can be parsed again.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+from parsel import Selector
+from w3lib.encoding import html_to_unicode, resolve_encoding
+
+from lienworker.errors import PageError
+from lienworker.platforms.record import Record
+
+__all__ = ["Page", "Platform", "Record", "Target"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Target:
+    """The parcel that a task asks for, as far as the task says."""
+
+    platform: str | None = None
+    state: str | None = None
+    county: str | None = None
+    parcel_id: str | None = None
+    url: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Page:
+    """One downloaded page. Decoded and parsed when first asked for, and then only once."""
+
+    def __init__(
+        self, url: str, body: bytes, content_type: str = "", charset: str | None = None, status: int = 200
+    ) -> None:
+        self.url = url
+        self.body = body
+        self.content_type = content_type
+        self.charset = charset
+        self.status = status
+        self._memo: dict[str, Any] = {}
+
+    @cached_property
+    def text(self) -> str:
+        """The decoded body: by the HTTP header, the BOM or the page's own word, then UTF-8, then cp1252."""
+        header = f"text/html; charset={self.charset}" if self.charset else None
+        return html_to_unicode(header, self.body, auto_detect_fun=_guess_encoding)[1]
+
+    @cached_property
+    def lower_text(self) -> str:
+        """The text in lower case, for the cheap substring tests of recognition."""
+        return self.text.lower()
+
+    @cached_property
+    def selector(self) -> Selector:
+        return Selector(text=self.text, type="html")
+
+    @cached_property
+    def is_json(self) -> bool:
+        if "json" in self.content_type.lower():
+            return True
+        # Some county services send JSON as text/plain or text/html.
+        return self.body[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+
+    def json(self) -> Any:
+        return self.memo("json", self._load_json)
+
+    def memo(self, key: str, make: Callable[[], T]) -> T:
+        """Something worked out about this page and kept with it, so that recognising and parsing share it."""
+        if key not in self._memo:
+            self._memo[key] = make()
+        return cast(T, self._memo[key])
+
+    def _load_json(self) -> Any:
+        try:
+            return json.loads(self.text.lstrip("\ufeff"))
+        except (ValueError, RecursionError) as error:
+            raise PageError("not_a_parcel", f"the page should be JSON and is not: {error}") from None
+
+
+class Platform(ABC):
+    """A county platform: recognises its pages, builds its addresses, reads its parcels."""
+
+    name: str
+    version: str = "1"
+    delay: float | None = None
+    """Seconds between two requests to one host; None leaves it to the setting."""
+    concurrency: int | None = None
+    """Requests in the air to one host; None leaves it to the setting."""
+
+    def matches_url(self, url: str) -> bool:
+        return False
+
+    def recognises(self, page: Page) -> bool:
+        return False
+
+    def build_url(self, target: Target) -> str | None:
+        """The address of a target's page, or None where the target does not say enough."""
+        return None
+
+    @abstractmethod
+    def parse(self, page: Page, target: Target) -> Record:
+        """The canonical record of the page. Raises PageError where the page is not a parcel's."""
+
+
+def _guess_encoding(body: bytes) -> str | None:
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return resolve_encoding("cp1252")
+    return "utf-8"

@@ -1,0 +1,124 @@
+"""From what a page shows to what a record holds.
+
+Every function takes what it is given (None too) and answers None where there is nothing to understand:
+a blank is absent, a zero is zero, and a value that cannot be read is never replaced by a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from lienworker.platforms.dates import epoch_date, iso_date
+from lienworker.platforms.texts import decoded, text
+
+__all__ = [
+    "acres",
+    "compact",
+    "epoch_date",
+    "identifier",
+    "integer",
+    "iso_date",
+    "joined",
+    "known",
+    "money",
+    "number",
+    "square_feet",
+    "text",
+    "year",
+    "yes_no",
+]
+
+
+_MONEY = re.compile(r"(\()?\s*(-)?\s*(?:US)?\$?\s*(-)?\s*(\d[\d,]*(?:\.\d*)?|\.\d+)\s*(-|CR)?\s*(\))?", re.I)
+_NUMBER = re.compile(r"-?(?:\d[\d,]*(?:\.\d*)?|\.\d+)")
+_BLANKS = frozenset({"", "-", "--", "---", "n/a", "na", "none", "null", "nil", "not available", "unknown", "."})
+
+
+def known(value: object) -> str | None:
+    """Text, with the usual ways of saying "nothing" (N/A, --, none) taken as absent."""
+    plain = text(value)
+    return None if plain is None or plain.lower() in _BLANKS else plain
+
+
+def identifier(value: object) -> str | None:
+    """An id as shown: leading zeros and inner spaces stay, only line breaks of the page's source fold."""
+    if value is None:
+        return None
+    plain = decoded(str(value)).replace("\xa0", " ").strip()
+    plain = re.sub(r"\s*[\r\n\t]\s*", " ", plain)
+    return None if plain.lower() in _BLANKS else plain
+
+
+def money(value: object) -> float | None:
+    """`$1,234.50` is 1234.5 and `(12.00)` is -12.0; anything around the amount makes it unreadable."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    found = _MONEY.fullmatch(text(value) or "")
+    if found is None:
+        return None
+    opened, minus, inner_minus, digits, trailing, closed = found.groups()
+    amount = float(digits.replace(",", ""))
+    negative = minus or inner_minus or trailing or (opened and closed)
+    return -amount if negative and amount else amount
+
+
+def number(value: object) -> float | None:
+    """The first number of a text, units ignored: `.055 AC` is 0.055."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    found = _NUMBER.search(text(value) or "")
+    return float(found.group().replace(",", "")) if found else None
+
+
+def integer(value: object) -> int | None:
+    """A whole number; `1.5` is not one."""
+    amount = number(value)
+    return int(amount) if amount is not None and amount == int(amount) else None
+
+
+def year(value: object) -> int | None:
+    """A year that a roll, a bill or a building can have."""
+    found = re.search(r"(?<!\d)(1[6-9]\d\d|20\d\d)(?!\d)", text(value) or "")
+    return int(found.group()) if found else None
+
+
+def acres(value: object) -> float | None:
+    """An area in acres; one in another unit is not an area in acres."""
+    plain = (text(value) or "").lower()
+    if re.search(r"sq|feet|\bft\b|\bsf\b|\bx\b|hectare", plain):
+        found = re.search(r"([\d,]*\.?\d+)\s*ac", plain)
+        return number(found.group(1)) if found else None
+    return number(plain)
+
+
+def square_feet(value: object) -> float | None:
+    """An area in square feet; acres are not converted, for the page did not say so."""
+    plain = (text(value) or "").lower()
+    return None if re.search(r"\bac(re)?s?\b", plain) else number(plain)
+
+
+def yes_no(value: object) -> bool | None:
+    word = (text(value) or "").lower().rstrip(".")
+    if word in ("y", "yes", "true", "x", "1"):
+        return True
+    return False if word in ("n", "no", "false", "0", "none") else None
+
+
+def compact(value: Any) -> Any:
+    """The value without its blanks, at every depth. Zero and False stay."""
+    if isinstance(value, dict):
+        return {key: kept for key, item in value.items() if not _blank(kept := compact(item))}
+    if isinstance(value, list):
+        return [kept for item in value if not _blank(kept := compact(item))]
+    return value
+
+
+def joined(parts: Iterable[object], separator: str = ", ") -> str | None:
+    """The parts that say something, as one text."""
+    return separator.join(part for part in map(text, parts) if part) or None
+
+
+def _blank(value: Any) -> bool:
+    return value is None or value == "" or value == [] or value == {}

@@ -1,0 +1,125 @@
+"""Polk County, Iowa: the assessor's parcel card and search results, and the treasurer's tax pages."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lienworker.platforms import clean
+from lienworker.platforms.base import Page, Record, Target
+from lienworker.platforms.elements import cells_of, lines_of, text_of
+from lienworker.platforms.reading import people, read, record_of
+from lienworker.platforms.rules import Path, RulePlatform
+
+_ROWS = Path("//table[not(.//table)]//tr")
+_RESULTS = Path("//form[@name='DpResults']//tr[td/input[@type='submit']][count(td) > 4]")
+_BELOW = Path("//th[contains(., 'Property Address') or contains(., 'Mailing Address')]")
+_BILL = re.compile(r"Payable Year:\s*(\d{4})/\d{4}\s*Installment #\s*(\d+)")
+_NAMES = {
+    "district parcel": "parcel_id",
+    "parcel": "parcel_id",
+    "street address": "property_address",
+    "square feet": "land_area_sqft",
+    "tsfla": "building_area_sqft",
+    "taxable value credit": "",
+    "class": "property_use",
+    "map": "map",
+    "status": "",
+    "name": "",
+}
+
+
+class PolkIowaPlatform(RulePlatform):
+    """Old tables without ids: read by their heads, like a page of no known platform, with Polk's own words."""
+
+    name = "polk_ia"
+    version = "1"
+    delay = 3.0
+    url_pattern = re.compile(
+        r"//[\w.]*(?:assess\.co\.polk\.ia\.us|polkweb|taxsearch\.polkcountyiowa|polkcountyiowa\.gov/treasurer)", re.I
+    )
+
+    def recognises(self, page: Page) -> bool:
+        return "Polk/Des Moines Assessor" in page.text or (
+            "Polk County Treasurer" in page.text and "Database Inquiry" in page.text
+        )
+
+    def parse(self, page: Page, target: Target) -> Record:
+        reading = read(page)
+        root = page.selector.root
+        if results := _RESULTS(root):
+            return self.checked({"parcels": [_item(row) for row in results], "fields": _count(root)})
+        grids = [grid for grid in reading.grids if "Payable Year:" not in " ".join(grid.head)]
+        record = record_of(reading.pairs, grids, _NAMES)
+        record.setdefault("fields", {})
+        self._call_it_assessed(record)
+        self._take_addresses(record, root)
+        self._take_bills(record, root)
+        self._take_assessment(record, root)
+        return self.checked(record)
+
+    def _call_it_assessed(self, record: Record) -> None:
+        """Polk's totals by year are assessments; their heads say only "Total"."""
+        record.pop("market_value", None)
+        for entry in record.get("values", ()):
+            entry["assessed"] = entry.pop("market", None)
+
+    def _take_addresses(self, record: Record, root: Any) -> None:
+        """An address is a head and the rows below it, up to the next head."""
+        for head in _BELOW(root):
+            lines: list[str] = []
+            for cells in map(cells_of, head.getparent().itersiblings("tr")):
+                if not cells or cells[0].tag == "th":
+                    break
+                lines += lines_of(cells[0])
+            if "Property" in text_of(head):
+                record["property_address"] = clean.text(" ".join(lines))
+            elif lines:
+                record["owner_address"] = people.mailing_address(lines)
+
+    def _take_bills(self, record: Record, root: Any) -> None:
+        """A head names the installment, then come what was due and what was paid."""
+        bills: list[Record] = []
+        for row in _ROWS(root):
+            cells = [text_of(cell) for cell in cells_of(row)]
+            if found := _BILL.search(" ".join(cells)):
+                bills.append({"year": int(found[1]), "bill": f"Installment #{found[2]}"})
+            elif bills and len(cells) > 5 and cells[0] == "Tax Due":
+                bills[-1] |= {"amount": clean.money(cells[4]), "due": clean.money(cells[4]), "status": "Due"}
+            elif bills and len(cells) > 5 and cells[0].startswith("Paid"):
+                bills[-1] |= {"paid": clean.money(cells[4]), "paid_on": clean.iso_date(cells[5])}
+                bills[-1] |= {"status": cells[0]} | ({"due": 0.0} if cells[0] == "Paid in Full" else {})
+        if bills:
+            record["taxes"] = bills[::-1]
+
+    def _take_assessment(self, record: Record, root: Any) -> None:
+        for row in _ROWS(root):
+            cells = [text_of(cell) for cell in cells_of(row)]
+            filled = [cell for cell in cells if cell]
+            if len(filled) > 1 and filled[0] in ("Total Assessed Value", "Total Taxable Value"):
+                record["assessed_value" if "Assessed" in filled[0] else "taxable_value"] = clean.money(filled[1])
+            elif filled[:1] == ["Current"] and len(cells) == 7:
+                # The card's own line: class, kind, land, building, agricultural, total.
+                record |= {"property_use": filled[1], "assessed_value": clean.money(cells[6])}
+                record |= {"land_value": clean.money(cells[3]), "building_value": clean.money(cells[4])}
+
+
+def _count(root: Any) -> dict[str, str]:
+    """How many there are, in the page's own words (`2 Records`)."""
+    texts = [text_of(cell) for cell in root.iter("th")]
+    return {"Found": next((text for text in texts if text.endswith("Records")), "")}
+
+
+def _item(row: Any) -> Record:
+    cells = [" ".join(lines_of(cell)) for cell in cells_of(row)]
+    button = next(row.iter("input"))
+    return {
+        "parcel_id": clean.identifier(button.get("value")),
+        "alternate_ids": {"geoparcel": clean.identifier(cells[1])},
+        "property_use": clean.text(cells[2]),
+        "property_address": clean.text(cells[3]),
+        "owner_name": clean.text(cells[4]),
+    }
+
+
+PLATFORM = PolkIowaPlatform()

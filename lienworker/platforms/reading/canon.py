@@ -1,0 +1,183 @@
+"""From pairs and grids to the canonical record.
+
+A platform that knows its labels better says so in `names`: a normalised label, with its section before it where
+the label alone is ambiguous, and the field it stands for (an empty text: none).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from lienworker.platforms import clean
+from lienworker.platforms.base import Record
+from lienworker.platforms.reading import people
+from lienworker.platforms.reading.columns import VALUE_OF
+from lienworker.platforms.reading.fields import fields_of
+from lienworker.platforms.reading.gridfacts import contradicts, is_list_of_parcels, owners_of, shared_by_all
+from lienworker.platforms.reading.grids import Grid
+from lienworker.platforms.reading.groups import repeated_parcels, shown_id
+from lienworker.platforms.reading.histories import take_grid, take_newest, take_sale, take_year_labels
+from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, meaning, normalise
+from lienworker.platforms.reading.pairs import Pair
+
+Names = Mapping[str, str]
+_NO_NAMES: Names = {}
+_CLEANERS: dict[str, Callable[[object], Any]] = {
+    "acres": clean.acres,
+    "land_area_sqft": clean.square_feet,
+    "building_area_sqft": clean.square_feet,
+    "year_built": clean.year,
+    "bedrooms": clean.integer,
+    "bathrooms": clean.number,
+    "homestead": clean.yes_no,
+    "tax_year": clean.year,
+    **dict.fromkeys(VALUE_OF, clean.money),
+    **dict.fromkeys(("tax_amount", "total_due"), clean.money),
+}
+_WHOLE_ID = 5  # characters; a shorter one may be a part of another
+_WHOLE_BLOCK = frozenset({"property_address", "legal_description", "property_use"})
+_ABOUT_ASSESSMENT = re.compile(r"assess", re.I)
+_ABOUT_OWNER = re.compile(r"owner|taxpayer|mailing", re.I)
+_ABOUT_MARKET = re.compile(r"market|just|apprais", re.I)
+
+
+def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_NAMES) -> Record:
+    """The canonical record that pairs and grids amount to."""
+    grids = list(grids)
+    if groups := repeated_parcels(pairs):
+        items = [record_of(group, names=names) for group in groups]
+        return {"parcels": items, "fields": fields_of(pairs[: pairs.index(groups[0][0])], grids)}
+    pairs = pairs + [pair for grid in grids for pair in shared_by_all(grid)]
+    record = _ids(pairs, names) | _facts(pairs, names)
+    if any(map(contradicts, grids)):
+        record["parcel_id"] = record["alternate_ids"].pop("account", None)
+    for grid in grids:
+        if is_list_of_parcels(grid):
+            _take_list(record, grid, names)
+        elif (owners := owners_of(grid)) and not record.get("owner_name"):
+            record |= {"owner_name": owners[0], "owner_names": owners}
+        else:
+            take_grid(record, grid)
+    take_year_labels(record, pairs)
+    take_sale(record, pairs)
+    take_newest(record)
+    record["fields"] = fields_of(pairs, grids)
+    found: Record = clean.compact(record)
+    return found
+
+
+def field_of(pair: Pair, names: Names) -> str:
+    """The canonical field that a pair is about, or an empty text."""
+    word = meaning(pair.label)
+    if names:
+        for key in (f"{normalise(pair.section)} {word}", word):
+            if key in names:
+                return names[key]
+    name = FIELD_OF.get(word) or ("parcel_id" if word in ID_RANK else "")
+    if pair.section and name in VALUE_OF:
+        return _in_section(name, word, pair.section)
+    return name or _weak_field(word, pair.section)
+
+
+def _weak_field(word: str, section: str) -> str:
+    """Words that say too little alone, under a title that says the rest."""
+    if word in ("name", "name s", "names") and "owner" in section.lower():
+        return "owner_name"
+    return "owner_address" if word == "address" and _ABOUT_OWNER.search(section) else ""
+
+
+def _in_section(name: str, word: str, section: str) -> str:
+    """Land and total of an *assessment* are not the market's, though they go by the same words."""
+    if not _ABOUT_ASSESSMENT.search(section) or _ABOUT_MARKET.search(section):
+        return name
+    if name == "market_value" and word in ("total value", "total"):
+        return "assessed_value"
+    return "" if name in ("land_value", "building_value") else name
+
+
+def _ids(pairs: list[Pair], names: Names) -> Record:
+    """The parcel id by the strongest label; the other ids under their own names."""
+    ranked: list[tuple[int, str]] = []
+    others: Record = {}
+    for pair in pairs:
+        word = meaning(pair.label)
+        value = shown_id(pair)
+        if value and field_of(pair, names) == "parcel_id":
+            ranked.append((-1 if word in names else ID_RANK[word], value))
+            others.setdefault(word.replace(" ", "_"), value)
+            others.setdefault("internal", people.internal_number(pair.lines[0]))
+        elif (kind := names.get(word, OTHER_ID.get(word, ""))) and (word in OTHER_ID or kind in _OTHER_KINDS):
+            others.setdefault(kind, clean.identifier(pair.lines[0]))
+    best = min(ranked, key=lambda found: found[0])[1] if ranked else others.get("account")
+    if best and len(best) < _WHOLE_ID and (wholes := [value for _, value in ranked if best in value[1:]]):
+        best = max(wholes, key=len)  # `PARCEL: 006` beside `PID: 1906300006000` is a piece of the id
+    if best and (whole := others.get("prop_id")) and best == others.get("pin") and best.startswith(whole):
+        best = whole  # a PIN that only extends the property's id names a piece of it
+    return {"parcel_id": best, "alternate_ids": {name: value for name, value in others.items() if value != best}}
+
+
+_OTHER_KINDS = frozenset(OTHER_ID.values()) | {"folio", "strap", "pin", "ticket", "advertising_number", "geo_id"}
+
+
+def _facts(pairs: list[Pair], names: Names) -> Record:
+    record: Record = {}
+    before, address = "", None
+    for pair in pairs:
+        name = field_of(pair, names)
+        if name == "owner_name":
+            _take_owner(record, pair)
+        elif name == "co_owner":
+            _take_co_owner(record, pair)
+        elif name and name not in _OTHER_KINDS and name != "parcel_id" and record.get(name) is None:
+            record[name] = _cleaned(name, pair)
+        elif normalise(pair.label) == "address" and before not in ("owner_name", "co_owner"):
+            # Alone it is the property's, unless it stands right below the owner, where it may be either's.
+            address = _cleaned("property_address", pair)
+        before = name
+    if address and not record.get("property_address"):
+        record["property_address"] = address
+    return record
+
+
+def _take_owner(record: Record, pair: Pair) -> None:
+    names, address = people.owner_and_address(pair.lines)
+    if not names or record.get("owner_name"):
+        return
+    record |= {"owner_name": names[0], "owner_names": names}
+    if address and not record.get("owner_address"):
+        record["owner_address"] = people.mailing_address(address)
+
+
+def _take_co_owner(record: Record, pair: Pair) -> None:
+    name = pair.lines[0]
+    if record.get("owner_name") and people.is_owner(name) and name not in record["owner_names"]:
+        record["owner_names"].append(name)
+
+
+def _cleaned(name: str, pair: Pair) -> Any:
+    if name == "owner_address":
+        return people.mailing_address(pair.lines)
+    if name in _CLEANERS:
+        return _CLEANERS[name](pair.lines[0])
+    value = clean.known(pair.value if name in _WHOLE_BLOCK else pair.lines[0])
+    return value if value and _is_sound(name, value) else None
+
+
+def _is_sound(name: str, value: str) -> bool:
+    """A situs that is an amount or an essay was never one."""
+    if name == "property_address":
+        return len(value) <= 150 and clean.money(value) is None
+    if name == "zip":
+        return re.fullmatch(r"\d{5}(?:-\d{4})?", value) is not None
+    return name != "city" or not any(map(str.isdigit, value))
+
+
+def _take_list(record: Record, grid: Grid, names: Names) -> None:
+    items = [
+        record_of([Pair(head, (cell,)) for head, cell in zip(grid.head, row, strict=True) if cell], names=names)
+        for row in grid.rows
+    ]
+    if len(items) > 1:
+        record.setdefault("parcels", []).extend(item for item in items if "parcel_id" in item)

@@ -1,0 +1,68 @@
+"""JSON read as pairs and grids: a name and its scalar is a pair, a list of objects is a grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lienworker.platforms import clean
+from lienworker.platforms.reading.grids import Grid
+from lienworker.platforms.reading.pairs import Pair
+
+_MAX_DEPTH = 12
+# Shapes are long, and no fact about a parcel.
+_SHAPES = frozenset({"geometry", "rings", "paths", "coordinates", "spatialReference", "fieldAliases", "bbox"})
+
+
+def json_reading(data: Any) -> tuple[list[Pair], list[Grid]]:
+    pairs: list[Pair] = []
+    grids: list[Grid] = []
+    _walk(data, pairs, grids, 0)
+    return pairs, grids
+
+
+def _walk(data: Any, pairs: list[Pair], grids: list[Grid], depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(data, list):
+        _walk_list(data, pairs, grids, depth)
+    elif isinstance(data, dict):
+        for name, value in data.items():
+            if isinstance(value, (dict, list)):
+                if name not in _SHAPES:
+                    _walk(value, pairs, grids, depth + 1)
+            elif shown := _shown(value):
+                pairs.append(Pair(str(name), (shown,)))
+
+
+def _walk_list(items: list[Any], pairs: list[Pair], grids: list[Grid], depth: int) -> None:
+    objects = [item for item in items if isinstance(item, dict)]
+    if len(objects) == 1:
+        _walk(objects[0], pairs, grids, depth + 1)
+    elif objects:
+        grids.append(_grid([_flat(item) for item in objects]))
+        for item in objects:
+            # What is nested in an item (the certificate of a bill) is a grid of its own, never the page's own facts.
+            _walk([part for part in item.values() if isinstance(part, list)], [], grids, depth + 1)
+
+
+def _flat(item: dict[str, Any]) -> dict[str, str]:
+    """The scalars of an object and of the objects inside it (ArcGIS keeps a feature's facts in `attributes`)."""
+    row: dict[str, str] = {}
+    for name, value in item.items():
+        if isinstance(value, dict) and name not in _SHAPES:
+            for inner, shown in _flat(value).items():
+                row.setdefault(inner, shown)
+        elif not isinstance(value, (dict, list)) and (text := _shown(value)):
+            row[str(name)] = text
+    return row
+
+
+def _grid(rows: list[dict[str, str]]) -> Grid:
+    head = list(dict.fromkeys(name for row in rows for name in row))
+    return Grid(head, [[row.get(name, "") for name in head] for row in rows])
+
+
+def _shown(value: Any) -> str | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return clean.text(value)

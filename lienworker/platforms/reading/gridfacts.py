@@ -1,0 +1,137 @@
+"""What a grid is about, told by the words of its head, and its rows as entries of the record's lists."""
+
+from __future__ import annotations
+
+from lienworker.platforms import clean
+from lienworker.platforms.base import Record
+from lienworker.platforms.reading.columns import KINDS, LIENS, VALUES, YEAR_WORDS, Columns
+from lienworker.platforms.reading.grids import Grid
+from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, normalise, without_year
+from lienworker.platforms.reading.pairs import Pair
+
+Facts = tuple[str, list[Record]]
+_OWNER_HEADS = frozenset({"ownership", "owners", "owner type", "title holder", "titleholder", "owner"})
+_ABOUT_A_PARCEL = frozenset({"owner_name", "property_address", "certificate_number", "face_amount", "total_due"})
+_YEARS = frozenset(YEAR_WORDS.split("|"))
+
+
+def facts_of(grid: Grid) -> Facts | None:
+    """(`sales`, rows), (`taxes`, rows) …, or None where the head does not say."""
+    if grid.facts is None:
+        grid.facts = (_facts(grid),)
+    found: Facts | None = grid.facts[0]
+    return found
+
+
+def _facts(grid: Grid) -> Facts | None:
+    words = [normalise(head) for head in grid.head]
+    if words and words[0] in _OWNER_HEADS and "name" in words:
+        return None
+    if years := _years(grid):
+        return "values", _by_year(grid, years)
+    for name, columns, needed in KINDS:
+        if grid.about:
+            fits = grid.about == name
+        else:
+            roles = {columns[word][0] for word in words if word in columns}
+            fits = any(need <= roles for need in needed)
+        if fits:
+            return name, [entry for row in grid.rows if (entry := _entry(words, row, columns, needed))]
+    return None
+
+
+def _entry(words: list[str], row: list[str], columns: Columns, needed: tuple[frozenset[str], ...]) -> Record | None:
+    entry: Record = {}
+    for word, cell in zip(words, row, strict=True):
+        if word in columns and cell:
+            name, wash = columns[word]
+            entry.setdefault(name, wash(cell))
+            if name == "year":
+                entry |= kind_of(cell)
+    if "book" in entry:
+        entry.setdefault("book_page", clean.joined((entry.pop("book"), entry.pop("page", None)), "/"))
+    entry = clean.compact(entry)
+    # A row without what makes it a sale or a bill is a subtotal or a remark.
+    return entry if any(need & entry.keys() for need in needed) and len(entry) > 1 else None
+
+
+def _years(grid: Grid) -> list[int | None]:
+    """The year of each column, where the head is years (after the column of names)."""
+    years = [clean.year(head) if len(head) <= 40 else None for head in grid.head]
+    start = next((place for place, year in enumerate(years) if year), 0)
+    return years if start and all(year or not head for head, year in zip(grid.head, years, strict=True)) else []
+
+
+def _by_year(grid: Grid, years: list[int | None]) -> list[Record]:
+    entries: dict[str, Record] = {}
+    start = next(place for place, year in enumerate(years) if year)
+    for row in grid.rows:
+        label = next((cell for cell in reversed(row[:start]) if cell), "")
+        name = VALUES.get(without_year(label.lstrip("+=- "))[0], ("", clean.money))[0]
+        for head, year, cell in zip(grid.head[start:], years[start:], row[start:], strict=True):
+            amount = clean.money(cell)
+            if year and amount is not None:
+                entry = entries.setdefault(head, {"year": year, **kind_of(head)})
+                if name:
+                    entry.setdefault(name, amount)
+    return [entry for entry in entries.values() if entry.keys() - {"year", "kind"}]
+
+
+def kind_of(head: str) -> Record:
+    """Whether a year's values are certified or still being worked on, where its head says so."""
+    word = head.lower()
+    if "certified" in word or "final" in word:
+        return {"kind": "certified"}
+    return {"kind": "working"} if any(mark in word for mark in ("working", "prelim", "proposed")) else {}
+
+
+def owners_of(grid: Grid) -> list[str]:
+    """The names of a table of owners (`Ownership | Name | …`), and of no other table."""
+    words = [normalise(head) for head in grid.head]
+    if not words or words[0] not in _OWNER_HEADS or "name" not in words:
+        return []
+    return [row[words.index("name")] for row in grid.rows if row[words.index("name")]]
+
+
+def is_list_of_parcels(grid: Grid) -> bool:
+    """One parcel a row: each has its id, and something that tells whose or what it is."""
+    words = [normalise(head) for head in grid.head]
+    if len(grid.rows) < 2 or not any(map(_names_parcel, words)):
+        return False
+    about = {FIELD_OF.get(word) for word in words} | {LIENS.get(word, ("",))[0] for word in words}
+    return bool(about & _ABOUT_A_PARCEL) and not _is_history(words, grid)
+
+
+def shared_by_all(grid: Grid) -> list[Pair]:
+    """What all rows of a history say alike (the account, the owner) is said of the parcel."""
+    words = [normalise(head) for head in grid.head]
+    if len(grid.rows) < 2 or not _is_history(words, grid):
+        return []
+    columns = zip(grid.head, words, zip(*grid.rows, strict=True), strict=True)
+    return [
+        Pair(head, (cells[0],))
+        for head, word, cells in columns
+        if cells[0] and len(set(cells)) == 1 and (_names_parcel(word) or FIELD_OF.get(word) == "owner_name")
+    ]
+
+
+def contradicts(grid: Grid) -> bool:
+    """A history of one account whose rows have different ids: then those number the bills, not the parcel."""
+    words = [normalise(head) for head in grid.head]
+    places = [place for place, word in enumerate(words) if word in ID_RANK]
+    if not places or len(grid.rows) < 2 or not _is_history(words, grid):
+        return False
+    return any(len({row[place] for row in grid.rows}) > 1 for place in places)
+
+
+def _names_parcel(word: str) -> bool:
+    return word in ID_RANK or OTHER_ID.get(word) == "account"
+
+
+def _is_history(words: list[str], grid: Grid) -> bool:
+    """Bills of one parcel repeat its account, or differ in their years."""
+    account = next((place for place, word in enumerate(words) if OTHER_ID.get(word) == "account"), None)
+    if account is not None and len({row[account] for row in grid.rows}) == 1:
+        return True
+    place = next((place for place, word in enumerate(words) if word in _YEARS), None)
+    return place is not None and len({row[place] for row in grid.rows}) == len(grid.rows) > 2

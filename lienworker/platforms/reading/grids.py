@@ -1,0 +1,149 @@
+"""Tables with a head: each row below it is one thing (a sale, a bill, a year), each column one of its facts.
+
+Also the small tables where a head of labels stands above a single row of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from lienworker.platforms import clean
+from lienworker.platforms.reading.labels import MAX_LABEL, is_known
+from lienworker.platforms.reading.pairs import Pair
+from lienworker.platforms.reading.tokens import Element, Token, cell_of
+
+
+@dataclass
+class Grid:
+    """A head and its rows, all of the same width, with the tokens that they consumed."""
+
+    head: list[str]
+    rows: list[list[str]] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
+    about: str = ""
+    """What its rows are (`sales`, `taxes`, …), where the reader knows; else the head tells."""
+    facts: Any = None
+    """What `gridfacts` made of it, worked out once."""
+
+    def pairs(self) -> list[Pair]:
+        """Head above values, where there is only one row."""
+        if len(self.rows) != 1:
+            return []
+        return [Pair(label, (value,)) for label, value in zip(self.head, self.rows[0], strict=True) if label and value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    cells: tuple[str, ...]
+    tokens: tuple[Token, ...]
+    headers: int
+    """How many of the filled cells are `th`."""
+
+    @property
+    def filled(self) -> list[str]:
+        return [cell for cell in self.cells if cell]
+
+
+def grids_of(tokens: list[Token]) -> tuple[list[Grid], list[Token]]:
+    """The grids, and the tokens that belong to none of them."""
+    grids = [grid for rows in _tables(tokens) for grid in _grids(rows)]
+    used = {id(token) for grid in grids for token in grid.tokens}
+    for grid in grids:
+        # The first of its tokens stays as a barrier, or the texts before and after the grid would look like neighbours.
+        used.discard(id(grid.tokens[0]))
+        grid.tokens[0].barrier = True
+    return grids, [token for token in tokens if id(token) not in used]
+
+
+def _tables(tokens: list[Token]) -> Iterator[list[_Row]]:
+    """The rows of each table, from the tokens in them; cells that hold tables of their own count as empty."""
+    cells: dict[Element, list[Token]] = {}
+    for token in tokens:
+        cell = cell_of(token.element)
+        if cell is not None:
+            cells.setdefault(cell, []).append(token)
+    tables: dict[Element, dict[Element, None]] = {}
+    for cell in cells:
+        row = cell.getparent()
+        table = next(row.iterancestors("table"), None)
+        if row.tag == "tr" and table is not None:
+            tables.setdefault(table, {})[row] = None
+    for rows in tables.values():
+        yield [_row(row, cells) for row in rows]
+
+
+def _row(row: Element, cells: dict[Element, list[Token]]) -> _Row:
+    texts: list[str] = []
+    used: list[Token] = []
+    headers = 0
+    for cell in row.iterchildren("td", "th"):
+        found = cells.get(cell, [])
+        used += found
+        headers += cell.tag == "th" and bool(found)
+        texts.append(" ".join(token.text for token in found))
+        texts += [""] * (_span(cell) - 1)
+    return _Row(tuple(texts), tuple(used), headers)
+
+
+def _span(cell: Element) -> int:
+    return min(clean.integer(cell.get("colspan")) or 1, 50)
+
+
+def _grids(rows: list[_Row]) -> Iterator[Grid]:
+    grid: Grid | None = None
+    for row in rows:
+        if _is_head(row) and not (grid and not grid.rows and not _all_known(row)):
+            if grid and grid.rows:
+                yield grid
+            grid = Grid(list(row.cells), tokens=list(row.tokens))
+        elif grid and _fits(grid, row):
+            grid.rows.append(list(row.cells) + [""] * (len(grid.head) - len(row.cells)))
+            grid.tokens += row.tokens
+        elif row.filled:
+            if grid and grid.rows:
+                yield grid
+            grid = None
+    if grid and grid.rows:
+        yield grid
+
+
+def _is_head(row: _Row) -> bool:
+    filled = row.filled
+    if row.headers > 2 and sum(map(is_known, filled[:3])) == 3:
+        return True  # whatever stands to the right of the head ("Date: …")
+    if len(filled) < 2 or any(token.barrier for token in row.tokens) or any(map(_no_label, filled)):
+        return False
+    if row.headers:
+        # A `th` beside a `td` names that one cell, not a column.
+        return row.headers == len(filled)
+    known, years = sum(map(is_known, filled)), sum(map(_is_year_head, filled))
+    if years > 1 or not row.cells[0]:
+        known += years
+    return known >= 2 and known * 5 >= len(filled) * 3
+
+
+def _fits(grid: Grid, row: _Row) -> bool:
+    """A row of the grid has its width, or misses only what a head's wide cells took."""
+    if not row.filled or len(row.cells) > len(grid.head) or any(token.barrier for token in row.tokens):
+        return False
+    return len(row.cells) == len(grid.head) or (len(row.cells) >= 2 and len(grid.head) - len(row.cells) <= 1)
+
+
+def _all_known(row: _Row) -> bool:
+    return all(map(_heads_column, row.filled))
+
+
+def _heads_column(text: str) -> bool:
+    return is_known(text) or _is_year_head(text)
+
+
+def _is_year_head(text: str) -> bool:
+    """`2023`, `2023 Certified Values`: a column for a year."""
+    return clean.year(text) is not None and len(text) <= 30
+
+
+def _no_label(text: str) -> bool:
+    """A text with a colon names what follows it in the row; a long or numeric one names nothing."""
+    return text.endswith(":") or len(text) > MAX_LABEL or (clean.money(text) is not None and clean.year(text) is None)

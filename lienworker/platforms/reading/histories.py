@@ -1,0 +1,74 @@
+"""What a page says of more than one year or deed: values, bills, liens and sales, and the head they give."""
+
+from __future__ import annotations
+
+from lienworker.platforms import clean
+from lienworker.platforms.base import Record
+from lienworker.platforms.reading.columns import SALES, VALUE_OF
+from lienworker.platforms.reading.gridfacts import facts_of
+from lienworker.platforms.reading.grids import Grid
+from lienworker.platforms.reading.labels import FIELD_OF, normalise, without_year
+from lienworker.platforms.reading.pairs import Pair
+
+# Words that mean a sale even outside a table of sales.
+_SALE_WORDS = frozenset(
+    {"sale date", "sale price", "sales date", "sales price", "date of sale", "last sale date", "last sale price"}
+)
+_BESIDE_A_SALE = _SALE_WORDS | {
+    "grantor", "grantee", "seller", "buyer", "deed type", "book page", "book and page", "instrument", "legal reference",
+}  # fmt: skip
+
+
+def take_grid(record: Record, grid: Grid) -> None:
+    found = facts_of(grid)
+    if found is None:
+        return
+    known = record.setdefault(found[0], [])
+    known.extend(entry for entry in found[1] if entry not in known)
+
+
+def take_year_labels(record: Record, pairs: list[Pair]) -> None:
+    """Labels that name their year (`2023 Just Value`) add to that year's values."""
+    for pair in pairs:
+        word, year = without_year(pair.label)
+        name = FIELD_OF.get(word)
+        amount = clean.money(pair.lines[0])
+        if year is None or name not in VALUE_OF or amount is None:
+            continue
+        known = record.setdefault("values", [])
+        entry = next((entry for entry in known if entry.get("year") == year), None)
+        if entry is None:
+            known.append(entry := {"year": year})
+        entry.setdefault(VALUE_OF[name], amount)
+
+
+def take_sale(record: Record, pairs: list[Pair]) -> None:
+    """The sale that a page tells in pairs, where it has no table of sales."""
+    if record.get("sales"):
+        return
+    sales: list[Record] = []
+    for pair in pairs:
+        word = normalise(pair.label)
+        name, wash = SALES.get(word.removeprefix("last "), ("", clean.text))
+        if not name or word not in _BESIDE_A_SALE or (not sales and word not in _SALE_WORDS):
+            continue
+        if not sales or name in sales[-1]:
+            sales.append({})
+        sales[-1][name] = wash(pair.lines[0])
+    kept = [sale for sale in clean.compact(sales) if "date" in sale or sale.get("price")]
+    if kept:
+        record["sales"] = kept
+
+
+def take_newest(record: Record) -> None:
+    """The head of the record from the newest year of its histories, where the page has no head of its own."""
+    values = [entry for entry in record.get("values", ()) if entry.get("year")]
+    if values:
+        newest = max(values, key=lambda entry: int(entry["year"]))
+        for name, column in VALUE_OF.items():
+            if record.get(name) is None:
+                record[name] = newest.get(column)
+    taxes = [entry for entry in record.get("taxes", ()) if entry.get("year")]
+    if taxes and record.get("tax_amount") is None:
+        newest = max(taxes, key=lambda entry: int(entry["year"]))
+        record |= {"tax_year": newest["year"], "tax_amount": newest.get("amount")}

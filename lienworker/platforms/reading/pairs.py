@@ -1,0 +1,211 @@
+"""Labels and their values, found by where they stand, not by what a site calls its tags.
+
+A label's value is the text that a reader would take for it: what follows in the same line, or what is alone in
+the next cell, block or definition. Where a label is followed by another label or an empty cell, it has no value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lienworker.platforms import clean
+from lienworker.platforms.reading.labels import FIELD_OF, MAX_LABEL, is_known, meaning
+from lienworker.platforms.reading.tokens import BLOCKS, CELLS, Element, Token, cell_of
+
+_ROW_GROUPS = frozenset({"table", "tbody", "thead", "tfoot"})
+_WIDE = frozenset({"body", "form", "main", "html"})
+_BLOCK_FIELDS = frozenset({"owner_name", "owner_address"})
+_MAX_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A label as shown and the lines of its value."""
+
+    label: str
+    lines: tuple[str, ...]
+    section: str = ""
+    """The title that it stands under, where one is to be seen."""
+    first: str = ""
+    """The first text of the value, where its first line goes on with others."""
+
+    @property
+    def value(self) -> str:
+        return " ".join(self.lines)
+
+
+def pairs_of(tokens: list[Token]) -> list[Pair]:
+    """All pairs of the tokens, in reading order."""
+    _mark_label_columns(tokens)
+    return list(_pairs(tokens))
+
+
+def _pairs(tokens: list[Token]) -> Iterator[Pair]:
+    section = ""
+    for index, token in enumerate(tokens):
+        if token.barrier:
+            continue
+        if token.title:
+            section = token.text
+        if token.label:
+            lines = _value_after(tokens, index)
+            if lines:
+                yield Pair(_bare(token.text), lines, section, tokens[index + 1].text)
+        elif ":" in token.text:
+            yield from _split(token.text, section)
+
+
+def _value_after(tokens: list[Token], index: int) -> tuple[str, ...]:
+    """The lines of the value that belongs to the label at `index`; empty where there is none."""
+    if index + 1 >= len(tokens):
+        return ()
+    label, first = tokens[index], tokens[index + 1]
+    if first.label or first.barrier or first.text.startswith(label.text):
+        return ()  # "Site Address: Site Address maintained by …" is a remark
+    home, label_child, value_child = _meet(label.element, first.element)
+    if label_child is not None and label_child.tag in BLOCKS:
+        # A block that holds more than the label is not the label's block.
+        if index and _inside(tokens[index - 1].element, label_child):
+            return ()
+        if not _adjacent(label_child, value_child):
+            return ()
+    if _in_menu(label.element, first.element, label_child):
+        return ()
+    extent = value_child if value_child is not None and value_child.tag in BLOCKS else None
+    if extent is None and FIELD_OF.get(meaning(label.text)) in _BLOCK_FIELDS and home.tag not in _WIDE:
+        # A name may be inline and its address below it in blocks of its own.
+        extent = home
+    lines = _lines(tokens, index + 1, home, extent)
+    return lines + _lines_below(tokens, index + 1 + len(lines), label_child) if lines else ()
+
+
+def _lines(tokens: list[Token], start: int, home: Element, extent: Element | None) -> tuple[str, ...]:
+    lines: list[str] = []
+    last = -1
+    for token in tokens[start:]:
+        if token.label or token.barrier or len(lines) > _MAX_LINES:
+            break
+        if not (_inside(token.element, extent) if extent is not None else _inline_of(token.element, home)):
+            break
+        if token.line == last:
+            lines[-1] += " " + token.text
+        else:
+            lines.append(token.text)
+        last = token.line
+    return tuple(lines)
+
+
+def _lines_below(tokens: list[Token], start: int, label_cell: Element | None) -> tuple[str, ...]:
+    """What stands in the rows below the value, where the label's cell reaches down beside them."""
+    if label_cell is None or label_cell.tag not in CELLS:
+        return ()
+    lines: tuple[str, ...] = ()
+    row = label_cell.getparent().getnext()
+    for _ in range(min(clean.integer(label_cell.get("rowspan")) or 1, 20) - 1):
+        if row is None:
+            break
+        lines += _lines(tokens, start + len(lines), row, row)
+        row = row.getnext()
+    return lines
+
+
+def _in_menu(label: Element, value: Element, label_child: Element | None) -> bool:
+    """Items of a menu stand beside each other like labels and values; links beside links name no values."""
+    if label_child is not None and label_child.tag == "li":
+        return True
+    return bool(label.tag == "a" and value.tag == "a")
+
+
+def _meet(one: Element, other: Element) -> tuple[Element, Element | None, Element | None]:
+    """The lowest element around both, and its children that hold the one and the other (None: itself)."""
+    path = [one, *one.iterancestors()]
+    places = {id(element): place for place, element in enumerate(path)}
+    child = None
+    for element in [other, *other.iterancestors()]:
+        place = places.get(id(element))
+        if place is not None:
+            return element, path[place - 1] if place else None, child
+        child = element
+    return path[-1], None, None
+
+
+def _adjacent(label: Element, value: Element | None) -> bool:
+    """Whether the value's element is the next that says anything after the label's."""
+    if value is None:
+        return label.tag not in CELLS
+    if label.tag == "tr":
+        # One above the other counts only where each row is a single cell; else an empty cell was passed over.
+        return len(label) == 1 and len(value) == 1
+    if label.tag in _ROW_GROUPS:
+        return False
+    between = label.getnext()
+    while between is not None and between is not value:
+        if between.tag in CELLS and not _holds_button(between):
+            return False
+        between = between.getnext()
+    return True
+
+
+def _holds_button(cell: Element) -> bool:
+    return next(cell.iter("input", "button", "img"), None) is not None
+
+
+def _inside(element: Element, ancestor: Element) -> bool:
+    return element is ancestor or any(parent is ancestor for parent in element.iterancestors())
+
+
+def _inline_of(element: Element, home: Element) -> bool:
+    """Whether the text stands in `home` itself, with no block between."""
+    while element is not home:
+        if element is None or element.tag in BLOCKS:
+            return False
+        element = element.getparent()
+    return True
+
+
+def _split(text: str, section: str) -> Iterator[Pair]:
+    """`Label: value` in one text."""
+    label, _, value = text.partition(":")
+    label, value = label.strip(), value.strip()
+    if not value or value.startswith("//") or len(label) > MAX_LABEL or not any(map(str.isalpha, label)):
+        return
+    if is_known(label) or (len(label.split()) <= 5 and not any(map(str.isdigit, label))):
+        yield Pair(label, (value,), section)
+
+
+def _bare(label: str) -> str:
+    return label.rstrip(" :*#").lstrip("+=- *")
+
+
+def _mark_label_columns(tokens: list[Token]) -> None:
+    """In a table where a column is mostly labels, its other short texts are labels too, though unknown ones."""
+    cells: dict[Element, list[Token]] = defaultdict(list)
+    for token in tokens:
+        cell = cell_of(token.element)
+        if cell is not None:
+            cells[cell].append(token)
+    columns: dict[tuple[Element, int], list[Token]] = defaultdict(list)
+    for cell, inside in cells.items():
+        row = cell.getparent()
+        if len(inside) == 1 and not inside[0].barrier:
+            columns[row.getparent(), row.index(cell)].append(inside[0])
+    two_column = _two_column_tables(cells)
+    for (table, place), column in columns.items():
+        mostly = sum(token.label for token in column) * 2 >= len(column)
+        if mostly or (place == 0 and table in two_column and all(_could_label(token.text) for token in column)):
+            for token in column:
+                token.label = token.label or _could_label(token.text)
+
+
+def _two_column_tables(cells: Iterable[Element]) -> set[Element]:
+    """Tables of which nearly every row is two filled cells: names and values, known or not."""
+    widths: dict[Element, Counter[int]] = defaultdict(Counter)
+    for row, width in Counter(cell.getparent() for cell in cells).items():
+        widths[row.getparent()][width] += 1
+    return {table for table, found in widths.items() if found[2] >= 2 and found[2] * 5 >= found.total() * 4}
+
+
+def _could_label(text: str) -> bool:
+    return len(text) <= MAX_LABEL and not any(map(str.isdigit, text))

@@ -1,0 +1,75 @@
+"""Owners, addresses and ids as pages write them, and whether a text can be one at all.
+
+A doubtful owner or id is left out: a wrong one does more harm than none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from lienworker.platforms import clean
+from lienworker.platforms.reading.labels import is_known
+
+_PARCEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9 .\-/*:,_+]*")
+_INTERNAL_NUMBER = re.compile(r"\s*\((\d+)\)$")
+# With the year in full: `7/12/33` is a map, a block and a lot.
+_DATE = re.compile(r"\d{1,2}/\d{1,2}/(?:19|20)\d\d")
+_WORD = re.compile(r"[A-Za-z]{6,}")
+_NOT_A_NAME = re.compile(
+    r"\b(?:click|search|view|login|log in|http|www|please|select|enter|information|unavailable|not available|"
+    r"see |map|print|details?|history|confidential|change|update|edit|mailing|maintained)\b|\[",
+    re.I,
+)
+_SENTENCE = re.compile(r"\b(?:the|is|are|was|whether|this|that|will|may|if)\b.*\b[a-z]{2,}\b.*[a-z.]$")
+_FIRM = re.compile(r"\b(?:llc|inc|corp|co|company|trust|lp|ltd|church|bank|assn|partners|land|properties|tr)\b", re.I)
+_CARE_OF = re.compile(r"\s*(?:c/o|attn|%|p\.? ?o\.? ?box|po drawer|general delivery)\b", re.I)
+
+
+def parcel_id(value: str | None) -> str | None:
+    """The id as shown, where it can be one: it has a digit, and no words."""
+    plain = clean.identifier(value)
+    if not plain:
+        return None
+    plain = _INTERNAL_NUMBER.sub("", plain)
+    if len(plain) > 40 or not any(map(str.isdigit, plain)) or not _PARCEL_ID.fullmatch(plain):
+        return None
+    return None if _DATE.fullmatch(plain) or _WORD.search(plain) else plain
+
+
+def shown_id(line: str, first: str) -> str | None:
+    """The id of a value whose line may go on with a link (`232812-0505 GIS MAP`)."""
+    return parcel_id(line if any(map(str.isdigit, line.removeprefix(first))) else first)
+
+
+def internal_number(value: str | None) -> str | None:
+    """The site's own number, where it stands in brackets behind the id."""
+    found = _INTERNAL_NUMBER.search(value or "")
+    return found.group(1) if found else None
+
+
+def is_owner(line: str) -> bool:
+    letters = sum(map(str.isalpha, line))
+    if letters < 2 or len(line) > 120 or is_known(line) or line.endswith(":") or _NOT_A_NAME.search(line):
+        return False
+    if clean.money(line) is not None or clean.iso_date(line) or _SENTENCE.search(line):
+        return False
+    return not line[0].isdigit() or bool(_FIRM.search(line))
+
+
+def is_address_line(line: str) -> bool:
+    return any(map(str.isdigit, line)) or bool(_CARE_OF.match(line))
+
+
+def owner_and_address(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The names at the top of a block, and the lines of the address below them."""
+    if not lines or not is_owner(lines[0]):
+        return [], []
+    below = next((n for n, line in enumerate(lines[1:], start=1) if is_address_line(line)), len(lines))
+    return [line for line in lines[:below] if is_owner(line)], list(lines[below:])
+
+
+def mailing_address(lines: Sequence[str]) -> str | None:
+    """The address of a block that may begin with a name."""
+    start = next((n for n, line in enumerate(lines) if is_address_line(line)), 0)
+    return clean.known(" ".join(lines[start:]))

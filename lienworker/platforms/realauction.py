@@ -1,0 +1,139 @@
+"""RealAuction's sites (RealTaxLien, RealTaxDeed, RealForeclose): certificates, auction lists, calendars, files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lienworker.errors import PageError
+from lienworker.platforms import clean
+from lienworker.platforms.auctionfiles import looks_like_auction_file, read_auction_file
+from lienworker.platforms.base import Page, Record, Target
+from lienworker.platforms.elements import cells_of, lines_of, text_of
+from lienworker.platforms.reading import Pair, record_of
+from lienworker.platforms.rules import Path, RulePlatform
+
+_HEADER = Path("//div[contains(@class, 'popup-header')]")
+_BOXES = Path("//div[contains(@class, 'box')][div[contains(@class, 'box-header')]]")
+_BOX_TITLE = Path("./div[contains(@class, 'box-header')]")
+_BOX_ROWS = Path(".//table[contains(@class, 'details')]//tr[count(td) > 1]")
+_CERT = Path("//*[@data-cert]/@data-cert")
+_ITEMS = Path("//div[contains(@class, 'AUCTION_ITEM')][@aid or starts-with(@id, 'AITEM_')]")
+_ITEM_ROWS = Path(".//tr[*[contains(@class, 'AD_LBL')]]")
+_STATS = Path(".//div[contains(@class, 'AUCTION_STATS')]//*[contains(@class, 'ASTAT_MSG')]")
+_DAYS = Path("//div[contains(@class, 'CALBOX')][@dayid]")
+_BY_CLASS = Path(".//*[@class]")
+_IN_HEADER = re.compile(
+    r"(ADV NUM|Parcel ID|Tax Year|Status):\s*((?:(?!ADV NUM:|Parcel ID:|Tax Year:|Status:).)*)", re.S
+)
+_POPUP_NAMES = {
+    "area sqft or acres": "",
+    "total value": "market_value",
+    "gross sq ft": "building_area_sqft",
+    "tax year": "tax_year",
+    "status": "",
+}
+_AUCTION = {
+    "auction type": ("type", clean.text),
+    "case #": ("case_number", clean.identifier),
+    "case number": ("case_number", clean.identifier),
+    "opening bid": ("opening_bid", clean.money),
+    "case status": ("status", clean.text),
+}
+
+
+class RealAuctionPlatform(RulePlatform):
+    """Popups are parcels; lists, calendars and files are lists."""
+
+    name = "realauction"
+    version = "1"
+    delay = 3.0
+    concurrency = 1
+    url_pattern = re.compile(r"//[\w-]+\.real(?:taxlien|taxdeed|foreclose|auction|tdm)\.com/", re.I)
+
+    def recognises(self, page: Page) -> bool:
+        marks = ("certpop-", "AUCTION_ITEM", 'class="CALBOX')
+        return any(mark in page.text for mark in marks) or looks_like_auction_file(page)
+
+    def parse(self, page: Page, target: Target) -> Record:
+        if looks_like_auction_file(page):
+            return self.checked({"parcels": list(read_auction_file(page.text, target.state))})
+        root = page.selector.root
+        if header := _HEADER(root):
+            return self.checked(_popup(root, header[0]))
+        if items := _ITEMS(root):
+            return self.checked({"parcels": [_item(item) for item in items]})
+        if days := _DAYS(root):
+            return self.checked({"parcels": [_day(day) for day in days]})
+        raise PageError("not_a_parcel", "the page has no certificate, no auction and no calendar")
+
+
+def _popup(root: Any, header: Any) -> Record:
+    head = {name: clean.text(value) for name, value in _IN_HEADER.findall(" ".join(header.itertext()))}
+    if not head.get("Parcel ID"):
+        raise PageError("parcel_not_found", "the popup is empty: there is no such certificate")
+    pairs = [Pair(name, (value,)) for name, value in head.items() if value]
+    for box in _BOXES(root):
+        title = text_of(_BOX_TITLE(box)[0])
+        for row in _BOX_ROWS(box):
+            name, value = cells_of(row)[:2]
+            label, lines = text_of(name), lines_of(value)
+            if label and lines:
+                pairs.append(Pair(label, lines, title, lines[0].split(" ")[0]))
+    record = record_of(pairs, names=_POPUP_NAMES)
+    record["parcel_id"] = head["Parcel ID"]
+    others = {"advertising_number": head.get("ADV NUM"), "certificate_id": next(map(str, _CERT(root)), None)}
+    record["alternate_ids"] = record.get("alternate_ids", {}) | others
+    shown = record["fields"]
+    record["liens"] = [
+        {
+            "certificate_number": clean.identifier(shown.get("Certificate Number")),
+            "tax_year": clean.year(head.get("Tax Year")),
+            "face_amount": clean.money(shown.get("Face Value")),
+            "status": head.get("Status"),
+        }
+    ]
+    return record
+
+
+def _item(item: Any) -> Record:
+    """A row without a label goes on with the address above it."""
+    pairs: list[Pair] = []
+    for row in _ITEM_ROWS(item):
+        cells = cells_of(row)
+        label, lines = text_of(cells[0]).rstrip(" :"), lines_of(cells[-1])
+        if label and lines:
+            pairs.append(Pair(label, lines))
+        elif lines and pairs and "address" in pairs[-1].label.lower():
+            last = pairs.pop()
+            pairs.append(Pair(last.label, last.lines + lines))
+    record = record_of(pairs)
+    found = {pair.label.lower(): pair.value for pair in pairs}
+    auction = {name: wash(found[label]) for label, (name, wash) in _AUCTION.items() if label in found}
+    record["auction"] = _stats(item) | auction
+    record["alternate_ids"] = record.get("alternate_ids", {}) | {"auction_id": item.get("aid") or item.get("id")[6:]}
+    return record
+
+
+def _stats(item: Any) -> Record:
+    """The box beside an item: when it starts, or how and to whom it went."""
+    texts = [text for element in _STATS(item) if (text := text_of(element))]
+    joined = " ".join(texts)
+    return {"date": clean.iso_date(_date_in(joined)), "status": clean.text(joined)}
+
+
+def _date_in(text: str) -> str | None:
+    found = re.search(r"\d{1,2}/\d{1,2}/\d{4}", text)
+    return found[0] if found else None
+
+
+def _day(day: Any) -> Record:
+    """A day of the calendar: what kind of auction, how many are on, at what time."""
+    shown = {element.get("class"): element for element in _BY_CLASS(day)}
+    parts = {name: clean.text(text_of(shown[name])) for name in ("CALACT", "CALSCH", "CALTIME") if name in shown}
+    kind = clean.text(shown["CALTEXT"].text) if "CALTEXT" in shown else None
+    fields = {"active": parts.get("CALACT"), "scheduled": parts.get("CALSCH"), "time": parts.get("CALTIME")}
+    return {"auction": {"date": clean.iso_date(day.get("dayid")), "type": kind}, "fields": fields}
+
+
+PLATFORM = RealAuctionPlatform()
