@@ -119,6 +119,40 @@ class Settings:
         _worker_id,
         "This worker's name at the Gateway. Unset: made once and kept in the data folder.",
     )
+    gateway_retry: float = _setting(
+        "LIENWORKER_GATEWAY_RETRY",
+        30.0,
+        _number(float, 0.01, 300),
+        "Seconds before the Gateway is tried again after it failed; twice as long each time, up to five minutes.",
+    )
+    heartbeat: float = _setting(
+        "LIENWORKER_HEARTBEAT", 60.0, _number(float, 1, 120), "Seconds between two heartbeats to the Gateway."
+    )
+    max_waiting: int = _setting(
+        "LIENWORKER_MAX_WAITING",
+        1000,
+        _number(int, 1, 10**7),
+        "Tasks that may wait before no more are taken from the Gateway.",
+    )
+    task_expiry: float = _setting(
+        "LIENWORKER_TASK_EXPIRY",
+        168.0,
+        _number(float, 0.001, 87600),
+        "Hours after which a task of the Gateway is not scraped any more.",
+    )
+    upload_concurrency: int = _setting(
+        "LIENWORKER_UPLOAD_CONCURRENCY",
+        16,
+        _number(int, 1, 256),
+        "Raw files under way to the Gateway at a time, at most.",
+    )
+    proxy: str | None = _setting(
+        "LIENWORKER_PROXY",
+        None,
+        _url("http", "https", "socks5", "socks5h"),
+        "A proxy for all fetches; a task may bring its own.",
+        secret=True,
+    )
     host_delay: float = _setting(
         "LIENWORKER_HOST_DELAY",
         1.0,
@@ -169,9 +203,9 @@ class Settings:
     processes: int = _setting("LIENWORKER_PROCESSES", 0, _number(int, 0, 256), "Worker processes; 0 means one a core.")
     threads: int = _setting(
         "LIENWORKER_THREADS",
-        6,
-        _number(int, 3, 256),
-        "Threads a worker process, two of which are kept free for relay and heartbeat.",
+        8,
+        _number(int, 5, 256),
+        "Threads a worker process, four of which are kept free for relay, polling, heartbeat and uploads.",
     )
     batch: int = _setting("LIENWORKER_BATCH", 16, _number(int, 1, 1000), "Rows that one message may claim at a time.")
     disk_warn_mb: int = _setting(

@@ -77,6 +77,13 @@ class Node:
         with contextlib.closing(sqlite3.connect(self.data / "lienworker.db", timeout=30)) as connection:
             return connection.execute(query, params).fetchall()
 
+    def is_up(self, turn: str = "relay") -> bool:
+        """Whether a worker has taken up this turn."""
+        try:
+            return bool(self.sql("SELECT 1 FROM turns WHERE name = ?", turn))
+        except sqlite3.OperationalError:  # not even a database yet
+            return False
+
     def statuses(self) -> dict[str, int]:
         return dict(self.sql("SELECT status, count(*) FROM tasks GROUP BY 1"))
 

@@ -5,8 +5,11 @@ Each is thin: claim rows, do the work, close the rows in one transaction. Messag
 
 from lienworker.actors.app import broker
 from lienworker.actors.beat import relay
+from lienworker.actors.collect import collect
 from lienworker.actors.fetch import fetch
+from lienworker.actors.heartbeat import heartbeat
 from lienworker.actors.one_url import scrape_url
 from lienworker.actors.scrape import scrape
+from lienworker.actors.upload import upload
 
-__all__ = ["broker", "fetch", "relay", "scrape", "scrape_url"]
+__all__ = ["broker", "collect", "fetch", "heartbeat", "relay", "scrape", "scrape_url", "upload"]

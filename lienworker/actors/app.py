@@ -49,10 +49,10 @@ class RuntimeMiddleware(Middleware):
         slots = max(1, worker.worker_threads - RESERVED_THREADS)
         thread = get_event_loop_thread()
         assert thread is not None, "the AsyncIO middleware comes before this one"
-        _current[:] = [self._stack.enter_context(running(settings, "worker", slots, thread.loop, start_relay))]
+        _current[:] = [self._stack.enter_context(running(settings, "worker", slots, thread.loop, start_turns))]
 
     def after_worker_boot(self, broker: Any, worker: Any) -> None:
-        start_relay()
+        start_turns()
 
     def before_worker_shutdown(self, broker: Any, worker: Any) -> None:
         runtime().stopping.set()
@@ -62,11 +62,13 @@ class RuntimeMiddleware(Middleware):
         self._stack.close()
 
 
-def start_relay() -> None:
-    """Sees to it that somebody has the relay's turn: at boot, and with each beat, should its holder have died."""
-    if not is_taken("relay"):
-        with contextlib.suppress(redis.RedisError):
-            broker.get_actor("relay").send()
+def start_turns() -> None:
+    """Sees to it that somebody has each turn: at boot, and with each beat, should its holder have died."""
+    names = ("relay", "collect") if settings.mode == "ondemand" else ("relay",)
+    for name in names:
+        if not is_taken(name):
+            with contextlib.suppress(redis.RedisError):
+                broker.get_actor(name).send()
 
 
 def wake(topic: str) -> None:

@@ -12,15 +12,16 @@ import redis
 from periodiq import cron
 
 from lienworker.actors.app import broker, runtime
+from lienworker.actors.heartbeat import heartbeat, is_due
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT, QueueTokens
 from lienworker.outbox.housekeeping import forgive_clock_jumps, give_up_dead_hosts, watch_disk
 from lienworker.outbox.relay import Lane, Relay
 from lienworker.outbox.turns import is_held_by, turn
+from lienworker.outbox.uploads import UploadLane
 
 #: How long a turn lasts before it is handed on through Redis, s. periodiq's minute is the safety net.
 _TURN_SECONDS = 60.0
-_LANES = ("fetch", "scrape")
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,9 @@ def relay() -> None:
     with turn("relay", here.holder.id) as mine:
         if not mine:
             return
-        lanes = [Lane(topic, here.settings.batch) for topic in _LANES]
+        lanes: list[Lane] = [Lane(topic, here.settings.batch) for topic in ("fetch", "scrape")]
+        if here.settings.mode == "ondemand":
+            lanes.append(UploadLane("upload", here.settings.batch))
         Relay(lanes, QueueTokens(broker), here.rules, lambda: chores(here)).run(here.stopping, _end_of_turn(here))
     if not here.stopping.is_set():
         # Handed on at once: a turn that only periodiq started again would leave a gap.
@@ -60,6 +63,9 @@ def _end_of_turn(runtime: Runtime) -> Callable[[], bool]:
 def chores(runtime: Runtime) -> None:
     """What has to be looked at every second or so."""
     settings = runtime.settings
+    if settings.mode == "ondemand" and is_due(settings.heartbeat):
+        with contextlib.suppress(redis.RedisError):
+            heartbeat.send()
     give_up_dead_hosts(settings.host_give_up)
     forgive_clock_jumps()
     watch_disk(runtime.folder.root, settings.disk_stop_intake_mb, settings.disk_stop_fetch_mb)

@@ -13,15 +13,16 @@ from dramatiq.middleware import CurrentMessage
 
 from lienworker.actors.app import broker, runtime, wake
 from lienworker.actors.fetch_outcomes import Arrived, store_fetches
-from lienworker.actors.groups import Group
+from lienworker.actors.flights import Flights
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import FETCH
 from lienworker.crash import reach
 from lienworker.fetching import Fetched, Fetcher, FetchFailed, FetchOutcome, FetchRequest
 from lienworker.outbox.claims import claim
-from lienworker.outbox.closing import give_back
+from lienworker.outbox.closing import expire, give_back
 from lienworker.outbox.entries import Claimed
-from lienworker.store.clock import now_ms
+from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.database import write
 from lienworker.store.pages import page_behind_result
 from lienworker.store.raw_files import PageKey, write_aside
 
@@ -52,15 +53,14 @@ class Pump:
         self._when_stored = when_stored
         self._batch = runtime.settings.batch
         self._left = self._batch * _BATCHES_A_MESSAGE
-        self._in_air: dict[int, tuple[Claimed, Future[FetchOutcome]]] = {}
-        self._arrived: Group[tuple[Claimed, Future[FetchOutcome]]] = Group()
+        self._flights: Flights[FetchOutcome] = Flights(runtime.loop)
         self._is_drained = False
 
     def run(self) -> bool:
         """Works until nothing is due or the message has done its share; True when there is probably more."""
         self._refill()
-        while self._in_air:
-            self._commit(self._arrived.gather(max(1, self._batch // 2), patience=0.2))
+        while self._flights:
+            self._commit(self._flights.gather(max(1, self._batch // 2), patience=0.2))
             if self._runtime.stopping.is_set():
                 self._land()
                 return False
@@ -70,38 +70,44 @@ class Pump:
     def run_row(self, row: Claimed) -> None:
         """Works on one row that the caller has claimed."""
         self._launch(row)
-        while self._in_air:
-            self._commit(self._arrived.gather(1, patience=0.2))
+        while self._flights:
+            self._commit(self._flights.gather(1, patience=0.2))
 
     def _refill(self) -> None:
         """Claims more when half of the batch has landed. A suspect in the air travels alone."""
-        travelling_alone = any(row.alone for row, _ in self._in_air.values())
-        if self._is_drained or self._left <= 0 or travelling_alone or len(self._in_air) > self._batch // 2:
+        travelling_alone = any(row.alone for row in self._flights.rows)
+        if self._is_drained or self._left <= 0 or travelling_alone or len(self._flights) > self._batch // 2:
             return
-        room = min(self._batch - len(self._in_air), self._left)
+        room = min(self._batch - len(self._flights), self._left)
         rows = claim(
             "fetch",
             room,
             self._token,
             self._runtime.rules,
-            suspects=self._suspects and not self._in_air,
+            suspects=self._suspects and not self._flights,
             message_id=self._message_id,
         )
         self._is_drained = not rows
         self._left -= len(rows)
-        for row in rows:
+        for row in self._without_expired(rows):
             self._launch(row)
 
+    def _without_expired(self, rows: list[Claimed]) -> list[Claimed]:
+        """Tasks that came too late end here; nobody wants their page any more."""
+        now = rfc3339()
+        late = [row for row in rows if row.expires_at and row.expires_at < now]
+        if late:
+            with write("expire"):
+                for row in late:
+                    expire(row)
+        return [row for row in rows if row not in late]
+
     def _launch(self, row: Claimed) -> None:
-        errand = _fetch(self._runtime.fetcher, row.start_at, _request(row))
-        flight = asyncio.run_coroutine_threadsafe(errand, self._runtime.loop)
-        self._in_air[row.id] = (row, flight)
-        flight.add_done_callback(lambda done: self._arrived.put((row, done)))
+        self._flights.launch(row, _fetch(self._runtime.fetcher, row.start_at, _request(self._runtime, row)))
 
     def _commit(self, arrived: list[tuple[Claimed, Future[FetchOutcome]]]) -> None:
-        pages = [self._unpack(row, flight) for row, flight in arrived if self._in_air.pop(row.id, None)]
-        if pages:
-            store_fetches(self._runtime, pages)
+        if arrived:
+            store_fetches(self._runtime, [self._unpack(row, flight) for row, flight in arrived])
             self._when_stored()
 
     def _unpack(self, row: Claimed, flight: Future[FetchOutcome]) -> Arrived:
@@ -114,12 +120,9 @@ class Pump:
     def _land(self) -> None:
         """The process stops: what arrives within the grace is committed, the rest goes back untried."""
         deadline = time.monotonic() + _GRACE
-        while self._in_air and time.monotonic() < deadline:
-            self._commit(self._arrived.gather(self._batch, patience=0.1))
-        for _, flight in self._in_air.values():
-            flight.cancel()
-        give_back(row for row, _ in self._in_air.values())
-        self._in_air.clear()
+        while self._flights and time.monotonic() < deadline:
+            self._commit(self._flights.gather(self._batch, patience=0.1))
+        give_back(self._flights.abandon())
 
 
 def page_key(runtime: Runtime, row: Claimed) -> PageKey:
@@ -139,12 +142,13 @@ def _outcome_of(flight: Future[FetchOutcome]) -> FetchOutcome:
     return FetchFailed("fetcher_failed", f"{type(problem).__name__}: {problem}", True, False, None, None, None, 0)
 
 
-def _request(row: Claimed) -> FetchRequest:
+def _request(runtime: Runtime, row: Claimed) -> FetchRequest:
     """A page that we have a result of is asked for only if it has changed."""
+    proxy = row.proxy or runtime.settings.proxy
     known = page_behind_result(row.task_id) if row.generation > 1 else None
     if known is None or known.url != row.url:
-        return FetchRequest(row.url)
-    return FetchRequest(row.url, etag=known.etag, last_modified=known.last_modified)
+        return FetchRequest(row.url, proxy=proxy)
+    return FetchRequest(row.url, etag=known.etag, last_modified=known.last_modified, proxy=proxy)
 
 
 async def _fetch(fetcher: Fetcher, start_at: int, request: FetchRequest) -> FetchOutcome:

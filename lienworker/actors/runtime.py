@@ -7,16 +7,30 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from lienworker.errors import SettingsError
 from lienworker.fetching import Fetcher, FetchOptions
+from lienworker.gateway.client import GatewayClient
 from lienworker.outbox.claims import Rules
+from lienworker.outbox.deliveries import configure
 from lienworker.outbox.leases import Holder
 from lienworker.platforms import Registry, default_registry
 from lienworker.settings import Settings
 from lienworker.store.database import open_store
 from lienworker.store.folder import DataFolder
 
-#: Threads kept free for the relay and the heartbeat, so that they never wait for pages.
-RESERVED_THREADS = 2
+#: Threads kept free for relay, polling, heartbeat and uploads, so that none of them ever waits for pages.
+RESERVED_THREADS = 4
+
+
+class RawBound:
+    """How many raw files are under way at a time: one more after each good group, half after trouble."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.now = min(4, most)
+
+    def note(self, *, is_well: bool) -> None:
+        self.now = min(self._most, self.now + 1) if is_well else max(1, self.now // 2)
 
 
 class Runtime:
@@ -31,13 +45,17 @@ class Runtime:
         self.registry: Registry = default_registry()
         self.stopping = threading.Event()
         self._places = threading.BoundedSemaphore(max(1, holder.slots))
+        self.uploading = threading.Lock()
+        self.last_success: dict[str, float] = {}
+        self.raw_bound = RawBound(settings.upload_concurrency)
+        self._gateway: GatewayClient | None = None
         self._fetcher: Fetcher | None = None
-        self._fetcher_lock = threading.Lock()
+        self._making = threading.Lock()
 
     @property
     def fetcher(self) -> Fetcher:
         """Made on the event loop when it is first needed."""
-        with self._fetcher_lock:
+        with self._making:
             if self._fetcher is None:
                 self._fetcher = asyncio.run_coroutine_threadsafe(_make_fetcher(self.settings), self.loop).result()
             return self._fetcher
@@ -52,9 +70,23 @@ class Runtime:
             if free:
                 self._places.release()
 
+    def open_gateway(self) -> None:
+        """Makes the way to the Gateway; in standalone mode nobody does but a person who replays."""
+        with self._making:
+            if self._gateway is None:
+                made = _make_gateway(self.settings, self.folder)
+                self._gateway = asyncio.run_coroutine_threadsafe(made, self.loop).result()
+
+    @property
+    def gateway_on_loop(self) -> GatewayClient:
+        """For coroutines; `open_gateway` comes first."""
+        assert self._gateway is not None
+        return self._gateway
+
     def close(self) -> None:
-        if self._fetcher is not None:
-            asyncio.run_coroutine_threadsafe(self._fetcher.close(), self.loop).result(timeout=5)
+        for opened in (self._fetcher, self._gateway):
+            if opened is not None:
+                asyncio.run_coroutine_threadsafe(opened.close(), self.loop).result(timeout=5)
 
 
 @contextmanager
@@ -67,6 +99,7 @@ def running(
 ) -> Iterator[Runtime]:
     """A runtime with its holder, for as long as the block lasts."""
     folder = open_store(settings.data_dir)
+    configure(settings.mode)
     with Holder(folder, kind, slots, after_beat) as holder:
         runtime = Runtime(settings, folder, holder, loop)
         try:
@@ -77,6 +110,12 @@ def running(
 
 def rules_of(settings: Settings) -> Rules:
     return Rules(settings.host_delay, settings.host_concurrency)
+
+
+async def _make_gateway(settings: Settings, folder: DataFolder) -> GatewayClient:
+    if not settings.gateway_url or not settings.gateway_token:
+        raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN): there is no Gateway to speak to.")
+    return GatewayClient(settings.gateway_url, settings.gateway_token, settings.worker_id or folder.worker_id())
 
 
 async def _make_fetcher(settings: Settings) -> Fetcher:

@@ -77,6 +77,8 @@ def work_scrape_lane(runtime: Runtime) -> None:
         with runtime.holder.lease() as token, runtime.holder.room_for_suspects() as suspects:
             run = ScrapeRun(runtime, token, suspects, message.message_id if message else None)
             has_more = run.work()
+    if runtime.settings.mode == "ondemand":
+        wake("upload")
     if has_more:
         wake("scrape")
 

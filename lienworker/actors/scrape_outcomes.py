@@ -11,7 +11,8 @@ from lienworker.actors.runtime import Runtime
 from lienworker.errors import PageError
 from lienworker.outbox import closing
 from lienworker.outbox.backoff import TryAgain, decide
-from lienworker.outbox.entries import BLOCKED, Claimed, Entry, add_entries
+from lienworker.outbox.deliveries import deliver_result, parcel_key
+from lienworker.outbox.entries import Claimed, Entry, add_entries
 from lienworker.outbox.registration import host_of
 from lienworker.platforms import ParsedPage
 from lienworker.store import tasks
@@ -46,7 +47,7 @@ def store_scrapes(runtime: Runtime, group: Sequence[Scraped]) -> None:
             if isinstance(item.outcome, PageError):
                 _store_failure(runtime, item.row, item.outcome)
             else:
-                _store_result(runtime, item.row, results[item.row.id])
+                _store_result(item.row, results[item.row.id])
 
 
 def _result(item: Scraped) -> NewResult:
@@ -72,13 +73,14 @@ def _result(item: Scraped) -> NewResult:
     )
 
 
-def _store_result(runtime: Runtime, row: Claimed, result: NewResult) -> None:
+def _store_result(row: Claimed, result: NewResult) -> None:
     if not closing.end(row):
         return  # somebody else has the row
     save_result(result)
     tasks.note_attempt(row.task_id, None, None)
     tasks.mark_completed(row.task_id)
-    add_entries(_deliveries(runtime, row))
+    key = parcel_key(result.platform, result.state, result.county, result.parcel_id)
+    deliver_result(row, key)
     logger.info(
         "completed %s: %s %s",
         row.task_id,
@@ -86,25 +88,6 @@ def _store_result(runtime: Runtime, row: Claimed, result: NewResult) -> None:
         result.parcel_id,
         extra={"action": "completed", "task_id": row.task_id, "topic": row.topic},
     )
-
-
-def _deliveries(runtime: Runtime, row: Claimed) -> list[Entry]:
-    """Raw file and result. The result waits until the raw file is acknowledged; in standalone both are held."""
-    held = runtime.settings.mode == "standalone"
-    state, reason = ("held", "standalone") if held else ("waiting", None)
-    return [
-        Entry("upload_raw", row.task_id, row.generation, row.queue, row.priority, state=state, reason=reason),
-        Entry(
-            "upload_result",
-            row.task_id,
-            row.generation,
-            row.queue,
-            row.priority,
-            state=state,
-            reason=reason,
-            due_at=BLOCKED,
-        ),
-    ]
 
 
 def _store_failure(runtime: Runtime, row: Claimed, problem: PageError) -> None:

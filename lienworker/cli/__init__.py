@@ -12,7 +12,7 @@ import sys
 import click
 
 from lienworker import __version__
-from lienworker.cli import inspection, intake, results, running, scraping, tasks
+from lienworker.cli import gateway, inspection, intake, outbox, pausing, results, running, scraping, tasks
 from lienworker.errors import LienworkerError, OperatorError
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -33,6 +33,7 @@ def cli() -> None:
 
 for command in (
     running.run, running.up, running.demo, intake.import_, intake.bulk, scraping.scrape, tasks.tasks, results.results,
+    outbox.outbox, gateway.gateway, pausing.pause, pausing.resume,
     inspection.analyze, inspection.status, inspection.doctor,
 ):  # fmt: skip
     cli.add_command(command)

@@ -24,8 +24,10 @@ def load_settings() -> Settings:
 
 
 def open_folder(settings: Settings) -> DataFolder:
+    from lienworker.outbox.deliveries import configure
     from lienworker.store.database import open_store
 
+    configure(settings.mode)
     return open_store(settings.data_dir)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,8 +94,22 @@ def _kill(supervisor: Supervisor) -> None:
     os._exit(130)
 
 
+def in_mode(settings: Settings, mode: str | None) -> Settings:
+    """The settings with the mode that the command line asks for."""
+    from lienworker.errors import SettingsError
+
+    if mode is None:
+        return settings
+    if mode == "standalone":
+        return replace(settings, standalone=True)
+    if not settings.gateway_url or not settings.gateway_token:
+        raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN), but the mode is to be ondemand.")
+    return replace(settings, standalone=False, gateway_sync="enabled")
+
+
 @click.command(epilog="Example: LIENWORKER_DATA_DIR=/srv/liens lienworker up")
-def up() -> None:
+@click.option("--mode", type=click.Choice(["standalone", "ondemand"]), help="Not by the settings.")
+def up(mode: str | None) -> None:
     """Run the whole stack in the foreground until Ctrl-C.
 
     Redis (a private one, unless REDIS_URL is set), workers and schedule. Parts that die are started again. A second
@@ -104,7 +119,7 @@ def up() -> None:
     from lienworker.stack.one_shot import interrupts
     from lienworker.stack.supervisor import running_stack
 
-    settings = load_settings()
+    settings = in_mode(load_settings(), mode)
     setup_logging(settings.log_level)
     with interrupts() as stop, running_stack(settings) as supervisor:
         stop.at_once = lambda: _kill(supervisor)

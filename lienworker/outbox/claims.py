@@ -6,7 +6,8 @@ which rank, and only hosts that allow a request now are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ LEASE_MS = 30_000
 
 _ROW = (
     "o.id, o.topic, o.task_id, o.generation, o.host, o.queue, o.priority, o.attempts, o.payload, o.alone,"
-    " t.url, t.platform, t.state, t.county, t.parcel_id, t.source, t.target_json"
+    " t.url, t.platform, t.state, t.county, t.parcel_id, t.source, t.target_json, t.proxy, t.expires_at, o.parcel_key"
 )
 _DUE_ROWS = f"""
 SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
@@ -32,6 +33,11 @@ _ALONE = 9  # where `alone` stands in _ROW
 _ONE_ROW = f"""
 SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
 WHERE o.state = 'waiting' AND o.task_id = ? AND o.topic = ? ORDER BY o.generation DESC LIMIT 1
+"""
+_CHOSEN_ROWS = f"""
+SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
+WHERE o.state = 'waiting' AND o.topic = ? AND o.due_at < ? AND o.id IN (SELECT value FROM json_each(?))
+ORDER BY o.rank, o.due_at LIMIT ?
 """
 _READY = """
 SELECT b.host, b.rank, b.waiting, h.delay, h.concurrency, h.next_allowed_at
@@ -70,11 +76,27 @@ def claim(
     A row whose holder died once (a suspect) comes alone, and only where `suspects` are welcome.
     """
     with write("claim"):
-        now = now_ms()
-        if is_paused(topic):
-            return []
-        picked = _pick(topic, limit, token, rules, suspects, now)
-        _lease(picked, token, now, message_id)
+        return claim_in_transaction(topic, limit, token, rules, suspects=suspects, message_id=message_id)
+
+
+def claim_in_transaction(
+    topic: str, limit: int, token: str, rules: Rules, *, suspects: bool, message_id: str | None
+) -> list[Claimed]:
+    """The same inside the caller's transaction."""
+    now = now_ms()
+    if is_paused(topic):
+        return []
+    picked = _pick(topic, limit, token, rules, suspects, now)
+    _lease(picked, token, now, message_id)
+    return picked
+
+
+def claim_these(topic: str, limit: int, token: str, ids: Sequence[int]) -> list[Claimed]:
+    """Rows that a person has chosen, due or not, as long as nothing blocks them. Inside the caller's transaction."""
+    now = now_ms()
+    rows = all_rows(_CHOSEN_ROWS, (topic, BLOCKED, json.dumps(list(ids)), limit))
+    picked = [_claimed(row, token, now) for row in rows]
+    _lease(picked, token, now, None)
     return picked
 
 

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.entries import Claimed
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
@@ -49,6 +50,17 @@ def fail(row: Claimed, reason: str, error: str) -> bool:
     note_try(row.id, row.task_id, row.topic, reason, error)
     tasks.note_attempt(row.task_id, reason, error)
     tasks.mark_failed(row.task_id, reason, error)
+    report_failure(row.task_id, reason, error)
+    return True
+
+
+def expire(row: Claimed) -> bool:
+    """The task came too late to be worth a page: it ends, and the Gateway is told."""
+    words = f"The task expired at {row.expires_at}."
+    if not end(row, reason="expired"):
+        return False
+    tasks.mark_failed(row.task_id, "expired", words, status="expired")
+    report_failure(row.task_id, "expired", words)
     return True
 
 

@@ -15,8 +15,9 @@ from lienworker.store.database import dict_rows, execute, execute_many
 BLOCKED = 9_000_000_000_000_000
 
 _INSERT = """
-INSERT INTO outbox (topic, task_id, generation, host, queue, priority, payload, state, due_at, reason, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO outbox (topic, task_id, generation, host, queue, priority, payload, state, due_at, reason, created_at,
+                    parcel_key)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -34,6 +35,7 @@ class Entry:
     state: str = "waiting"
     due_at: int | None = None
     reason: str | None = None
+    parcel_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,9 @@ class Claimed:
     parcel_id: str | None
     source: str
     target_json: str
+    proxy: str | None
+    expires_at: str | None
+    parcel_key: str | None
     token: str
     #: Wall clock, ms: not to be started before this; a few tenths of a second ahead at most.
     start_at: int
@@ -79,7 +84,7 @@ def _row(entry: Entry, now: int) -> tuple[Any, ...]:
     due_at = now if entry.due_at is None else entry.due_at
     return (
         entry.topic, entry.task_id, entry.generation, entry.host, entry.queue, entry.priority, payload,
-        entry.state, due_at, entry.reason, now,
+        entry.state, due_at, entry.reason, now, entry.parcel_key,
     )  # fmt: skip
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
 from lienworker.outbox.closing import note_try
+from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.pacing import forgive_absurd_times, hosts_given_up
 from lienworker.store import tasks
+from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, execute, one_row, write
 
@@ -36,6 +39,7 @@ def _fail_waiting(host: str, reason: str, give_up: float) -> int:
             )
             note_try(row_id, task_id, "fetch", "host_down", words)
             tasks.mark_failed(task_id, "host_down", words)
+            report_failure(task_id, "host_down", words)
     return len(rows)
 
 
@@ -73,6 +77,18 @@ def set_pause(lane: str, cause: str, paused: bool, words: str) -> None:
             execute("INSERT OR REPLACE INTO pauses VALUES (?, ?, ?, ?)", (lane, cause, rfc3339(), words))
         else:
             execute("DELETE FROM pauses WHERE lane = ? AND cause = ?", (lane, cause))
+
+
+def set_pause_by_hand(lanes: Sequence[str], *, paused: bool) -> None:
+    """A person pauses or resumes. A resume also ends what the Gateway asked for; a full disk stays what it is."""
+    with write("pause_by_hand"):
+        for lane in lanes:
+            if paused:
+                values = (lane, "operator", rfc3339(), "an operator paused it")
+                execute("INSERT OR REPLACE INTO pauses VALUES (?, ?, ?, ?)", values)
+            else:
+                execute("DELETE FROM pauses WHERE lane = ? AND cause IN ('operator', 'gateway')", (lane,))
+        note_action("pause" if paused else "resume", " ".join(lanes), len(lanes))
 
 
 def pauses() -> list[tuple[str, str, str, str]]:

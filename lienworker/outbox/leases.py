@@ -23,6 +23,7 @@ import peewee
 
 from lienworker.outbox.claims import LEASE_MS
 from lienworker.outbox.closing import note_try
+from lienworker.outbox.deliveries import report_failure
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, close, dict_rows, execute, write
@@ -208,4 +209,6 @@ def _free_row(row: dict[str, Any], *, guilty: bool) -> None:
         (state, now_ms() if convicted else None, row["id"]),
     )
     if convicted and is_step:
-        tasks.mark_failed(row["task_id"], "worker_died", f"{words} That happened {MOST_CRASHES} times.")
+        words = f"{words} That happened {MOST_CRASHES} times."
+        tasks.mark_failed(row["task_id"], "worker_died", words)
+        report_failure(row["task_id"], "worker_died", words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.entries import Entry, add_entries
 from lienworker.outbox.registration import host_of
 from lienworker.store import tasks
@@ -68,4 +69,5 @@ def _cancel(task_id: str) -> bool:
     ).rowcount
     if cancelled:
         tasks.mark_failed(task_id, "cancelled", "Cancelled by hand.")
+        report_failure(task_id, "cancelled", "Cancelled by hand.")
     return bool(cancelled)

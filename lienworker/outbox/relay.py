@@ -36,12 +36,23 @@ class Tokens(Protocol):
     def send(self, topic: str, n: int) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lane:
-    """A topic with the rows that one token stands for."""
+    """A topic (and the actor of that name) with the rows that one token stands for."""
 
     topic: str
     batch: int
+
+    def due(self, rules: Rules, most: int) -> int:
+        """How many rows could be claimed now, counted up to `most`."""
+        return claimable(self.topic, rules, most)
+
+    def next_due(self) -> int | None:
+        return next_due(self.topic)
+
+    def capacity(self) -> int:
+        """How many tokens workers can take at a time."""
+        return worker_slots()
 
 
 def tokens_wanted(due: int, batch: int, capacity: int, queued: int) -> int:
@@ -51,9 +62,9 @@ def tokens_wanted(due: int, batch: int, capacity: int, queued: int) -> int:
 
 def top_up(lanes: list[Lane], tokens: Tokens, rules: Rules) -> None:
     """One look at every lane."""
-    capacity = worker_slots()
     for lane in lanes:
-        due = claimable(lane.topic, rules, lane.batch * capacity)
+        capacity = lane.capacity()
+        due = lane.due(rules, lane.batch * capacity)
         if due:
             n = tokens_wanted(due, lane.batch, capacity, tokens.queued(lane.topic))
             if n:
@@ -105,5 +116,5 @@ class Relay:
         except redis.RedisError as problem:
             # Redis is only the wake-up call: the rows are safe, and the next look tries again.
             logger.warning("no tokens can be sent, Redis is away: %s", problem, extra={"action": "relay"})
-        times = [time_due for lane in self._lanes if (time_due := next_due(lane.topic)) and time_due > now_ms()]
+        times = [time_due for lane in self._lanes if (time_due := lane.next_due()) and time_due > now_ms()]
         return min(times, default=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
+from lienworker.outbox.breaker import breakers
 from lienworker.outbox.housekeeping import pauses
 from lienworker.outbox.leases import living
 from lienworker.settings import Settings
@@ -27,6 +28,7 @@ def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
         "failures": [{"reason": reason, "n": n, "sample": sample} for reason, n, sample in failures()],
         "workers": living(folder, "worker"),
         "hosts": busy_hosts(),
+        "breakers": breakers(),
         "pauses": [
             {"lane": lane, "cause": cause, "since": since, "words": words} for lane, cause, since, words in pauses()
         ],
@@ -59,6 +61,11 @@ def health_in_words(facts: dict[str, Any], settings: Settings, *, stack_runs: bo
     """One line that says how it is."""
     parts = ["the stack runs" if stack_runs else "no stack runs on this folder"]
     parts += [f"{pause['lane']} is paused: {pause['words']}" for pause in facts["pauses"]]
+    parts += [
+        f"the Gateway's {row['endpoint']} since {row['since']}: {row['words']}; nothing is lost"
+        for row in facts["breakers"]
+        if row["is_open"] and settings.mode == "ondemand"
+    ]
     waiting = facts["tasks"]["pending"] + facts["tasks"]["processing"]
     parts.append(f"{waiting:,} tasks are on their way" if waiting else "nothing waits to be scraped")
     if facts["outbox"]["held"]:

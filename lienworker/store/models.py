@@ -37,6 +37,7 @@ class Task(Base):
     updated_at = peewee.TextField()
     completed_at = peewee.TextField(null=True)
     expires_at = peewee.TextField(null=True)
+    proxy = peewee.TextField(null=True)
 
     class Meta:
         table_name = "tasks"
@@ -87,6 +88,9 @@ class OutboxRow(Base):
     fingerprint = peewee.TextField(null=True)
     created_at = peewee.IntegerField()
     finished_at = peewee.IntegerField(null=True)
+    parcel_key = peewee.TextField(null=True)
+    blame = peewee.IntegerField()
+    seen_successes = peewee.IntegerField(null=True)
 
     class Meta:
         table_name = "outbox"

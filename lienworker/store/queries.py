@@ -10,6 +10,7 @@ import peewee
 
 from lienworker.store.models import Result, Task
 from lienworker.store.results import with_data
+from lienworker.store.tasks import without_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ def find_tasks(wanted: TaskFilter, limit: int | None = None, offset: int = 0) ->
     """Tasks that fit, in the order in which they came (the primary key is a hash and knows no order)."""
     query = Task.select().where(*_conditions(Task, wanted)).order_by(peewee.SQL("rowid")).offset(offset)
     query = query.limit(limit) if limit is not None else query.limit(-1)
-    yield from query.dicts().iterator()
+    yield from map(without_secrets, query.dicts().iterator())
 
 
 def find_task_ids(wanted: TaskFilter, statuses: tuple[str, ...]) -> list[str]:

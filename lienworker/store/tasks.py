@@ -17,8 +17,8 @@ DEFAULT_PRIORITY = 3
 
 _INSERT = """
 INSERT INTO tasks (task_id, source, platform, state, county, parcel_id, url, target_json, queue, priority,
-                   import_id, created_at, received_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                   import_id, created_at, received_at, updated_at, expires_at, proxy)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -38,6 +38,8 @@ class NewTask:
     task_id: str = ""
     import_id: int | None = None
     created_at: str | None = None
+    expires_at: str | None = None
+    proxy: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.task_id = self.task_id or local_task_id(self.url)
@@ -66,6 +68,7 @@ def _row(task_id: str, task: NewTask, now: str) -> tuple[Any, ...]:
     return (
         task_id, task.source, task.platform, task.state, task.county, task.parcel_id, task.url, target,
         task.queue, task.priority, task.import_id, task.created_at or now, now, now,
+        task.expires_at, task.proxy,
     )  # fmt: skip
 
 
@@ -108,12 +111,11 @@ def mark_completed(task_id: str) -> None:
     )
 
 
-def mark_failed(task_id: str, reason: str, error: str) -> None:
+def mark_failed(task_id: str, reason: str, error: str, *, status: str = "failed") -> None:
     now = rfc3339()
     execute(
-        "UPDATE tasks SET status = 'failed', reason = ?, last_error = ?, updated_at = ?, completed_at = ?"
-        " WHERE task_id = ?",
-        (reason, error, now, now, task_id),
+        "UPDATE tasks SET status = ?, reason = ?, last_error = ?, updated_at = ?, completed_at = ? WHERE task_id = ?",
+        (status, reason, error, now, now, task_id),
     )
 
 
@@ -134,8 +136,14 @@ def start_generation(task_id: str) -> int:
     return int(row[0])
 
 
+def without_secrets(row: dict[str, Any]) -> dict[str, Any]:
+    """A task as people may see it: that it has a proxy of its own, but not which."""
+    return {**row, "proxy": "(set)" if row["proxy"] else None}
+
+
 def task(task_id: str) -> dict[str, Any] | None:
-    return next(dict_rows("SELECT * FROM tasks WHERE task_id = ?", (task_id,)), None)
+    found = next(dict_rows("SELECT * FROM tasks WHERE task_id = ?", (task_id,)), None)
+    return without_secrets(found) if found else None
 
 
 def attempts_of(task_id: str) -> list[dict[str, Any]]:

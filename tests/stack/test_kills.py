@@ -218,7 +218,9 @@ def test_parts_run_by_hand_do_the_same_job(node: Node, site: DemoSite, tmp_path:
         assert len(sent.stdout.strip()) == 36
         wait_until(lambda: node.statuses() == {"completed": 1}, seconds=30)
     finally:
-        for process in [*parts, server]:
+        for process in parts:
             process.terminate()
-        for process in [*parts, server]:
+        for process in parts:
             process.wait(timeout=20)
+        server.terminate()
+        server.wait(timeout=20)

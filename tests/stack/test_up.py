@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def stack(node: Node):
     process = node.start("up")
-    wait_until(lambda: len(node.workers()) == 2 and node.sql("SELECT 1 FROM turns"), what="the stack to be up")
+    wait_until(lambda: len(node.workers()) == 2 and node.is_up(), what="the stack to be up")
     yield process
     interrupt(process)
     output, _ = process.communicate(timeout=15)

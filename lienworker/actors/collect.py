@@ -1,0 +1,112 @@
+"""collect: a turn of polling the Gateway for work, as long as there is room for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+
+import dramatiq
+import redis
+from periodiq import cron
+
+from lienworker.actors.app import broker, runtime
+from lienworker.actors.runtime import Runtime
+from lienworker.broker import BEAT
+from lienworker.crash import reach
+from lienworker.gateway.outcomes import Accepted, Outcome, Refused
+from lienworker.gateway.wire import WorkReply
+from lienworker.intake.work import take_work
+from lienworker.outbox import breaker
+from lienworker.outbox.breaker import Gate, Trouble
+from lienworker.outbox.turns import is_held_by, turn
+from lienworker.store.counts import task_counts
+from lienworker.store.database import one_row, write
+
+_TURN_SECONDS = 60.0
+_LOOK_SECONDS = 0.25
+#: The Gateway takes a capacity over 100 for 100, and one of 0 for 10.
+_MOST = 100
+
+logger = logging.getLogger(__name__)
+
+
+@dramatiq.actor(broker=broker, queue_name=BEAT, priority=1, periodic=cron("* * * * *"))
+def collect() -> None:
+    """A turn of polling; one at a time, and handed on through Redis as the relay's is."""
+    here = runtime()
+    if here.settings.mode != "ondemand":
+        return
+    with turn("collect", here.holder.id) as mine:
+        if not mine:
+            return
+        here.open_gateway()
+        Collector(here).run(time.monotonic() + _TURN_SECONDS)
+    if not here.stopping.is_set():
+        with contextlib.suppress(redis.RedisError):
+            collect.send()
+
+
+class Collector:
+    """Polls while there is room; waits as long as the Gateway asked for, or as the breaker says."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._next_poll = 0.0
+
+    def run(self, until: float) -> None:
+        stopping = self._runtime.stopping
+        while not stopping.is_set() and time.monotonic() < until and is_held_by("collect", self._runtime.holder.id):
+            gate = breaker.gate("work")
+            if time.monotonic() >= self._next_poll and gate is not Gate.OPEN:
+                room = room_for_work(self._runtime)
+                if room:
+                    self._poll(room, is_probe=gate is Gate.PROBE)
+                    continue
+            stopping.wait(_LOOK_SECONDS)
+
+    def _poll(self, room: int, *, is_probe: bool) -> None:
+        """Asks once. While tasks keep coming, the next poll is at once: a short reply does not mean an empty queue."""
+        if is_probe:
+            with write("collect_probe"):
+                breaker.start_probe("work")
+        reach("collect.before_request")
+        outcome = self._ask(room)
+        reach("collect.after_reply")
+        if isinstance(outcome, Accepted):
+            self._take(outcome.reply)
+            return
+        words, retry_after = outcome.words, None if isinstance(outcome, Refused) else outcome.retry_after
+        kind = outcome.reason if isinstance(outcome, Refused) else outcome.kind.value
+        logger.warning("no work from the Gateway: %s", words, extra={"action": "collect"})
+        with write("collect_trouble"):
+            breaker.note_trouble("work", Trouble(kind, words, retry_after), self._runtime.settings.gateway_retry)
+
+    def _ask(self, room: int) -> Outcome[WorkReply]:
+        errand = self._runtime.gateway_on_loop.work(min(room, _MOST), self._runtime.registry.names())
+        return asyncio.run_coroutine_threadsafe(errand, self._runtime.loop).result()
+
+    def _take(self, reply: WorkReply) -> None:
+        if reply.tasks:  # before anything else: the Gateway never hands them out again
+            taken = take_work(reply.tasks, self._runtime.registry, self._runtime.settings.task_expiry)
+            logger.info(
+                "took %d tasks, %d known, %d that cannot be done",
+                taken.added,
+                taken.known,
+                taken.undoable,
+                extra={"action": "collect"},
+            )
+        elif not reply.cut:
+            self._next_poll = time.monotonic() + reply.retry_after
+        if breaker.gate("work") is not Gate.CLOSED:
+            with write("collect_success"):
+                breaker.note_success("work")
+
+
+def room_for_work(runtime: Runtime) -> int:
+    """How many more tasks this worker should take: none while intake is paused."""
+    if one_row("SELECT 1 FROM pauses WHERE lane = 'intake'"):
+        return 0
+    counts = task_counts()
+    return max(0, runtime.settings.max_waiting - counts["pending"] - counts["processing"])

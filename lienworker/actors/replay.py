@@ -1,0 +1,75 @@
+"""The manual resync: a person sends what waits, is parked or was held, from this very process."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dramatiq.asyncio import EventLoopThread
+
+from lienworker.actors.runtime import running
+from lienworker.actors.upload import Uploader
+from lienworker.outbox.rows_by_hand import RowFilter, fates_of, find_ids, ready_for_replay
+from lienworker.outbox.uploads import Claim
+from lienworker.settings import Settings
+
+#: What standalone held is meant to be replayed; what a person or the drift guard held, only if asked for.
+_USUAL, _ALL_HELD = ("standalone",), ("standalone", "operator", "drift")
+_STATES = ("waiting", "parked", "held")
+_SHARE = 1.0
+#: How long rows in another process's hands are waited for, s.
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What became of the rows that were meant."""
+
+    total: int
+    delivered: int
+    states: dict[str, int]
+
+    @property
+    def is_complete(self) -> bool:
+        return self.delivered == self.total
+
+
+def rows_to_replay(wanted: RowFilter, *, include_held: bool) -> list[int]:
+    return find_ids(wanted, _STATES, _ALL_HELD if include_held else _USUAL)
+
+
+def replay(settings: Settings, ids: list[int], wanted: RowFilter, show: Callable[[int, int], None]) -> Replayed:
+    """Leases and sends the rows itself; beside a running stack nothing is sent twice, since a row has one holder."""
+    settings = replace(settings, standalone=False, gateway_sync="enabled")
+    loop = EventLoopThread(logging.getLogger(__name__))
+    loop.start()
+    try:
+        with running(settings, "replay", 0, loop.loop) as here:
+            here.open_gateway()
+            ready_for_replay(ids, wanted.in_words())
+            with here.holder.lease() as token:
+                # Without a filter every row is meant, so there is no need to name them.
+                claim = Claim(token, here.rules, only=None if wanted.is_empty else tuple(ids))
+                return _send(Uploader(here, claim), ids, show)
+    finally:
+        loop.stop()
+
+
+def _send(uploader: Uploader, ids: list[int], show: Callable[[int, int], None]) -> Replayed:
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        has_more = uploader.work(_SHARE)
+        states = fates_of(ids)
+        ended = states.get("delivered", 0) + states.get("superseded", 0)
+        show(ended, len(ids))
+        if ended == len(ids):
+            break
+        if has_more:
+            deadline = time.monotonic() + _PATIENCE
+        elif not states.get("leased") or time.monotonic() > deadline:
+            break  # the rest cannot go now: refused, or the Gateway does not take it
+        else:
+            time.sleep(0.2)
+    return Replayed(len(ids), ended, states)

@@ -1,0 +1,89 @@
+"""gateway: a Gateway of our own to try things on, and a check of the real one."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lienworker.cli.common import json_option, load_settings, open_folder, print_json
+
+if TYPE_CHECKING:
+    from lienworker.gateway.outcomes import Outcome
+
+
+@click.group(epilog="Example: lienworker gateway check")
+def gateway() -> None:
+    """Check the Gateway, or run the reference Gateway."""
+
+
+@gateway.command(epilog="Example: lienworker gateway serve --port 8900 --token secret --tasks tasks.jsonl")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", default=8900, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--token", default="reference-token", show_default=True, help="The worker token that it wants.")
+@click.option(
+    "--tasks", "tasks_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Tasks to hand out."
+)
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Where to put raw files.")
+def serve(host: str, port: int, token: str, tasks_file: Path | None, folder: Path | None) -> None:
+    """Run the reference Gateway: it behaves as the real one does, warts included.
+
+    It keeps what it gets and takes faults by command, under /_control/ (from this machine only).
+    """
+    from lienworker.gateway.reference import serve as serve_gateway
+
+    serve_gateway(host, port, token, folder, tasks_file, on_ready=lambda url: click.echo(f"Reference Gateway on {url}"))
+
+
+@gateway.command(epilog="Example: GATEWAY_URL=https://gateway.example GATEWAY_TOKEN=… lienworker gateway check")
+@json_option
+def check(as_json: bool) -> None:
+    """Say whether the Gateway answers and takes our token. Nothing is taken from it. Exit 1 if not."""
+    from lienworker.errors import SettingsError
+    from lienworker.platforms import default_registry
+
+    settings = load_settings()
+    if not settings.gateway_url or not settings.gateway_token:
+        raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN): there is no Gateway to check.")
+    worker_id = settings.worker_id or open_folder(settings).worker_id()
+    facts = asyncio.run(_examine(settings.gateway_url, settings.gateway_token, worker_id))
+    facts |= {"address": settings.gateway_url, "worker_id": worker_id, "would_ask_for": default_registry().names()}
+    if as_json:
+        print_json(facts)
+    else:
+        for name in ("address", "worker_id", "answers", "token", "clock"):
+            click.echo(f"{name:>10}  {facts[name]}")
+        click.echo(f"{'asks for':>10}  {', '.join(facts['would_ask_for'])}")
+    sys.exit(0 if facts["is_well"] else 1)
+
+
+async def _examine(url: str, token: str, worker_id: str) -> dict[str, Any]:
+    from lienworker.gateway.client import GatewayClient
+    from lienworker.gateway.outcomes import Accepted
+
+    async with GatewayClient(url, token, worker_id) as client:
+        health, accepted = await client.health(), await client.check_token()
+    is_well = isinstance(accepted, Accepted)
+    return {
+        "answers": "yes (that proves nothing about delivery)" if isinstance(health, Accepted) else _words(health),
+        "token": "accepted" if is_well else _words(accepted),
+        "clock": _clock(accepted.reply.date) if isinstance(accepted, Accepted) else "unknown",
+        "is_well": is_well,
+    }
+
+
+def _words(outcome: Outcome[Any]) -> str:
+    return str(getattr(outcome, "words", outcome))
+
+
+def _clock(date: str | None) -> str:
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
+    if not date:
+        return "the Gateway does not say its time"
+    seconds = (datetime.now(UTC) - parsedate_to_datetime(date)).total_seconds()
+    return "the same" if abs(seconds) < 5 else f"ours is {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"

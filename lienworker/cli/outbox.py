@@ -1,0 +1,212 @@
+"""outbox: what is on its way to the Gateway, and doing something about it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lienworker.cli.common import (
+    json_option,
+    load_settings,
+    open_folder,
+    plural,
+    print_json,
+    print_rows,
+    print_table,
+    shown,
+)
+from lienworker.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from lienworker.outbox.rows_by_hand import RowFilter
+
+F = TypeVar("F", bound=Callable[..., Any])
+_STATES = ["waiting", "leased", "held", "delivered", "superseded", "parked", "discarded"]
+_TOPICS = ["upload_raw", "upload_result", "report_failure"]
+_COLUMNS = ("id", "topic", "state", "reason", "county", "parcel_id", "task_id", "created_at")
+
+_FILTERS = [
+    click.option("--id", "ids", multiple=True, type=int, help="Only this row; may be given several times."),
+    click.option("--topic", type=click.Choice(_TOPICS), help="Only rows of this kind."),
+    click.option("--reason", help="Only rows with this reason."),
+    click.option("--county", help="Only rows of this county."),
+    click.option("--fingerprint", help="Only rows with this error, as `outbox status` names it."),
+    click.option("--since", type=click.DateTime(), help="Only rows from then on (UTC)."),
+]
+
+
+def _filters(function: F) -> F:
+    for option in reversed(_FILTERS):
+        function = option(function)
+    return function
+
+
+def _filter_of(options: dict[str, Any], state: str | None = None) -> RowFilter:
+    from lienworker.outbox.rows_by_hand import RowFilter
+
+    since: datetime | None = options.pop("since")
+    since_ms = int(since.replace(tzinfo=UTC).timestamp() * 1000) if since else None
+    return RowFilter(**{**options, "ids": tuple(options["ids"])}, state=state, since_ms=since_ms)
+
+
+@click.group(epilog="Example: lienworker outbox status")
+def outbox() -> None:
+    """What is on its way to the Gateway: look, replay, hold, release, discard."""
+
+
+@outbox.command(epilog="Example: lienworker outbox status --json")
+@json_option
+def status(as_json: bool) -> None:
+    """What waits, is parked or held, how old it is, and what the Gateway says."""
+    from lienworker.outbox.breaker import breakers
+    from lienworker.outbox.rows_by_hand import lanes_in_figures
+    from lienworker.outbox.uploads import groups_of_failures
+
+    open_folder(load_settings())
+    facts = {"lanes": lanes_in_figures(), "failures": groups_of_failures(), "breakers": breakers()}
+    if as_json:
+        print_json(facts)
+        return
+    for lane in facts["lanes"]:
+        states = "  ".join(f"{state} {n:,}" for state, n in sorted(lane["states"].items())) or "nothing"
+        age = f"  (oldest waits {lane['oldest_seconds']:,} s)" if lane["oldest_seconds"] is not None else ""
+        click.echo(f"{lane['topic']:>15}  {states}{age}")
+    for line in _breaker_lines(facts["breakers"]):
+        click.echo(line)
+    if facts["failures"]:
+        click.echo("\nParked, by error (send again with `lienworker outbox replay --fingerprint …`):")
+        columns = ("n", "topic", "reason", "fingerprint", "sample")
+        print_table(columns, [[group[name] for name in columns] for group in facts["failures"]])
+
+
+def _breaker_lines(breakers: list[dict[str, Any]]) -> list[str]:
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    return [
+        f"The Gateway's {row['endpoint']}: {row['words']} (since {row['since']}); "
+        f"next try in {max(0, row['retry_at'] - now) // 1000} s; nothing is lost."
+        for row in breakers
+        if row["is_open"]
+    ]
+
+
+@outbox.command("list", epilog="Example: lienworker outbox list --state parked --reason gateway_refused")
+@click.option("--state", type=click.Choice(_STATES), help="Only rows in this state.")
+@_filters
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="How many at most.")
+@json_option
+def list_(state: str | None, limit: int, as_json: bool, **options: Any) -> None:
+    """List rows, oldest first."""
+    from lienworker.outbox.rows_by_hand import find_rows
+    from lienworker.store.clock import rfc3339
+
+    open_folder(load_settings())
+    rows = [{**row, "created_at": rfc3339(row["created_at"])} for row in find_rows(_filter_of(options, state), limit)]
+    print_rows(rows, _COLUMNS, as_json=as_json, nothing="No such rows.")
+
+
+@outbox.command(epilog="Example: lienworker outbox show 1234")
+@click.argument("row_id", type=int, metavar="ID")
+@json_option
+def show(row_id: int, as_json: bool) -> None:
+    """Everything about one row: payload, attempts, each error."""
+    from lienworker.outbox.rows_by_hand import row_story
+
+    open_folder(load_settings())
+    story = row_story(row_id)
+    if story is None:
+        raise click.ClickException(f"There is no row {row_id}. `lienworker outbox list` shows what there is.")
+    if as_json:
+        print_json(story)
+        return
+    for name, value in story.items():
+        if name != "errors" and value is not None:
+            click.echo(f"{name:>14}  {shown(value)}")
+    for error in story["errors"]:
+        click.echo(f"  {error['at']}  {error['reason']}: {error['error']}")
+
+
+@outbox.command(epilog="Example: lienworker outbox replay --dry-run")
+@_filters
+@click.option("--include-held", is_flag=True, help="Also what an operator or the drift guard held.")
+@click.option("--dry-run", is_flag=True, help="Say how many rows that would be, and touch nothing.")
+def replay(include_held: bool, dry_run: bool, **options: Any) -> None:
+    """Send everything that waits, is parked or was held by standalone mode, now.
+
+    Works with no stack running, and beside one. It is the one command that calls the Gateway under STANDALONE.
+    Exit 0 only if all of it was delivered.
+    """
+    from lienworker.actors.replay import replay as send
+    from lienworker.actors.replay import rows_to_replay
+
+    settings = load_settings()
+    open_folder(settings)
+    wanted = _filter_of(options)
+    ids = rows_to_replay(wanted, include_held=include_held)
+    if dry_run or not ids:
+        click.echo(f"{plural(len(ids), 'row')} to replay ({wanted.in_words()})." if ids else "Nothing to replay.")
+        return
+    progress = Progress("rows")
+    done = send(settings, ids, wanted, lambda ended, total: progress.show(ended, total, 0))
+    progress.close()
+    click.echo(f"{done.delivered:,} of {plural(done.total, 'row')} delivered.")
+    if not done.is_complete:
+        left = ", ".join(
+            f"{n:,} {state}" for state, n in sorted(done.states.items()) if state not in {"delivered", "superseded"}
+        )
+        click.echo(f"Left: {left}. `lienworker outbox status` says why; nothing is lost.", err=True)
+    sys.exit(0 if done.is_complete else 1)
+
+
+def _act(verb: str, states: tuple[str, ...], yes: bool, options: dict[str, Any]) -> None:
+    """Says how many rows are meant, asks, does it, says how many it was."""
+    from lienworker.outbox import rows_by_hand
+
+    wanted = _filter_of(options)
+    if wanted.is_empty:
+        raise click.UsageError(
+            f"Say which rows to {verb}: by --id, --reason, --topic, --county, --fingerprint or --since."
+        )
+    open_folder(load_settings())
+    ids = rows_by_hand.find_ids(wanted, states)
+    if not ids:
+        click.echo("No such rows.")
+        return
+    if not yes:
+        click.confirm(f"{verb.capitalize()} {plural(len(ids), 'row')} ({wanted.in_words()})?", abort=True, err=True)
+    actions = {
+        "hold": rows_by_hand.hold_rows,
+        "release": rows_by_hand.release_rows,
+        "discard": rows_by_hand.discard_rows,
+    }
+    click.echo(f"{verb.capitalize()}: {plural(actions[verb](ids, wanted.in_words()), 'row')}.")
+
+
+_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@outbox.command(epilog="Example: lienworker outbox hold --county Dixie")
+@_filters
+@_yes
+def hold(yes: bool, **options: Any) -> None:
+    """Keep waiting rows from being sent until they are released."""
+    _act("hold", ("waiting",), yes, options)
+
+
+@outbox.command(epilog="Example: lienworker outbox release --reason standalone")
+@_filters
+@_yes
+def release(yes: bool, **options: Any) -> None:
+    """Let held rows go."""
+    _act("release", ("held",), yes, options)
+
+
+@outbox.command(epilog="Example: lienworker outbox discard --id 1234")
+@_filters
+@_yes
+def discard(yes: bool, **options: Any) -> None:
+    """Give rows up: they will not be sent. The results themselves stay."""
+    _act("discard", ("waiting", "held", "parked"), yes, options)

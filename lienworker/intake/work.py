@@ -1,0 +1,131 @@
+"""Tasks from the Gateway: all of a reply into the store at once, since it never hands a task out again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+from lienworker.errors import PageError
+from lienworker.gateway.work import WorkTask
+from lienworker.intake.rows import BadRowError
+from lienworker.intake.urls import UrlChecker
+from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.pacing import Politeness
+from lienworker.outbox.registration import host_of, register_in_transaction
+from lienworker.platforms import Registry, Target
+from lienworker.store import tasks
+from lienworker.store.clock import now_ms, rfc3339, to_ms
+from lienworker.store.database import write
+from lienworker.store.tasks import NewTask
+
+#: The kinds of task that a worker can do. An empty one is what early Gateways sent.
+_TYPES = {"", "scrape", "scrape_parcel", "parcel"}
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a reply brought."""
+
+    added: int
+    known: int
+    undoable: int
+
+
+def take_work(work: Sequence[WorkTask], registry: Registry, expiry_hours: float) -> Taken:
+    """One transaction: tasks that can be done with their first step, the others failed with their reason."""
+    doable, undoable = [], []
+    politeness: dict[str, Politeness] = {}
+    for task in work:
+        new = _new_task(task, expiry_hours)
+        try:
+            new.url = _url_of(task, registry)
+            platform = registry.get(task.platform) if task.platform else registry.for_url(new.url)
+            if platform:
+                politeness[host_of(new.url)] = Politeness(platform.delay, platform.concurrency)
+            doable.append(new)
+        except PageError as problem:
+            undoable.append((new, problem))
+    with write("collect"):
+        registered = register_in_transaction(doable, politeness=politeness)
+        failed = sum(_fail_at_once(new, problem) for new, problem in undoable)
+    return Taken(registered.added, registered.known + len(undoable) - failed, failed)
+
+
+def _new_task(task: WorkTask, expiry_hours: float) -> NewTask:
+    received = now_ms()
+    created = rfc3339(int(task.created_at.timestamp() * 1000)) if task.created_at else rfc3339(received)
+    # Counted from when it was created, or from when it came where that is absurd.
+    base = to_ms(created) if to_ms(created) <= received else received
+    return NewTask(
+        source="gateway",
+        url=task.url or "",
+        platform=task.platform or None,
+        state=task.state or None,
+        county=task.county or None,
+        parcel_id=task.parcel_id or None,
+        queue="urgent" if task.priority == 1 else "default",
+        priority=task.priority,
+        target={key: value for key, value in task.target.items() if key != "proxy"},
+        task_id=task.task_id or _made_up_id(task),
+        created_at=created,
+        expires_at=rfc3339(base + int(timedelta(hours=expiry_hours).total_seconds() * 1000)),
+        proxy=proxy_url(task.proxy),
+    )
+
+
+def _made_up_id(task: WorkTask) -> str:
+    """A task without an id is kept under one of its content; the Gateway cannot be told about it."""
+    return "nameless-" + hashlib.sha256(task.raw_json.encode()).hexdigest()[:32]
+
+
+def _url_of(task: WorkTask, registry: Registry) -> str:
+    if not task.task_id:
+        raise PageError("bad_task", "the task has no id")
+    if task.type.lower() not in _TYPES:
+        raise PageError("unknown_type", f"tasks of type {task.type!r} cannot be done")
+    if task.url:
+        try:
+            checked = UrlChecker()(task.url)
+        except BadRowError as problem:
+            raise PageError("bad_url", str(problem)) from None
+        if checked:
+            registry.get(task.platform or "generic")
+            return checked
+    if not task.platform:
+        raise PageError("no_url", "the task has neither a url nor a platform that could build one")
+    target = Target(task.platform, task.state, task.county, task.parcel_id, None, task.target)
+    url = registry.get(task.platform).build_url(target)
+    if not url:
+        raise PageError("no_url", f"platform {task.platform!r} cannot build a URL from this target")
+    return url
+
+
+def _fail_at_once(new: NewTask, problem: PageError) -> bool:
+    """Kept, failed and reported; False where it was known already."""
+    if tasks.known_ids([new.task_id]):
+        return False
+    tasks.insert_tasks({new.task_id: new})
+    tasks.mark_failed(new.task_id, problem.reason, problem.detail)
+    report_failure(new.task_id, problem.reason, problem.detail)
+    return True
+
+
+def proxy_url(proxy: Any) -> str | None:
+    """A proxy as one address, from a text or from its parts; None where there is none or it cannot be read."""
+    if isinstance(proxy, str):
+        return proxy.strip() or None
+    if not isinstance(proxy, dict):
+        return None
+    if isinstance(proxy.get("url"), str) and proxy["url"].strip():
+        return str(proxy["url"]).strip()
+    host, port = proxy.get("host"), proxy.get("port")
+    if not isinstance(host, str) or not host:
+        return None
+    scheme = str(proxy.get("scheme") or proxy.get("protocol") or proxy.get("type") or "http").lower()
+    user, password = str(proxy.get("username") or ""), str(proxy.get("password") or "")
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
+    return f"{scheme}://{login}{host}{f':{port}' if port else ''}"

@@ -1,0 +1,104 @@
+"""A breaker for each endpoint of the Gateway, stored, so that all processes and the next start know of it.
+
+Closed: calls go out. Open: nothing goes out until the time for a probe has come. A probe is one call, with another row
+each time; if it goes through, the breaker closes and everything returns to speed. Rows lose nothing meanwhile.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
+from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.database import dict_rows, execute, one_row
+
+#: A probe whose process died is taken for failed after this long.
+_PROBE_MS = 120_000
+_LONGEST = 300.0
+
+
+class Gate(Enum):
+    """What may pass now."""
+
+    CLOSED = "all"
+    PROBE = "one"
+    OPEN = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why the destination did not take a call."""
+
+    kind: str
+    words: str
+    retry_after: float | None
+
+
+def gate(endpoint: str) -> Gate:
+    row = one_row("SELECT is_open, retry_at FROM breakers WHERE endpoint = ?", (endpoint,))
+    if row is None or not row[0]:
+        return Gate.CLOSED
+    return Gate.PROBE if row[1] <= now_ms() else Gate.OPEN
+
+
+def start_probe(endpoint: str) -> None:
+    """One probe at a time: until it is judged, others find the breaker open. Part of a larger transaction."""
+    sql = "UPDATE breakers SET is_probing = 1, retry_at = ? WHERE endpoint = ?"
+    execute(sql, (now_ms() + _PROBE_MS, endpoint))
+
+
+def note_success(endpoint: str, n: int = 1) -> None:
+    """Calls went through: the breaker is closed. Part of a larger transaction."""
+    execute(
+        "INSERT INTO breakers (endpoint, successes) VALUES (?, ?) ON CONFLICT DO UPDATE SET is_open = 0,"
+        " is_probing = 0, failures = 0,"
+        " kind = NULL, words = NULL, since = NULL, successes = successes + excluded.successes",
+        (endpoint, n),
+    )
+
+
+def note_trouble(endpoint: str, trouble: Trouble, first_delay: float) -> int:
+    """Opens the breaker; gives the time of the next probe. Troubles of calls that were under way together are one."""
+    now = now_ms()
+    row = one_row("SELECT is_open, is_probing, failures FROM breakers WHERE endpoint = ?", (endpoint,))
+    is_open, is_probing, failures = row or (0, 0, 0)
+    failures += 1 if is_probing or not is_open else 0
+    next_at = now + delay_ms(failures, first_delay, trouble.retry_after)
+    execute(
+        "INSERT INTO breakers (endpoint, is_open, retry_at, failures, kind, words, since) VALUES (?, 1, ?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET is_open = 1, is_probing = 0, retry_at = excluded.retry_at,"
+        " failures = excluded.failures,"
+        " kind = excluded.kind, words = excluded.words, since = coalesce(since, excluded.since)",
+        (endpoint, next_at, failures, trouble.kind, trouble.words, rfc3339(now)),
+    )
+    return next_at
+
+
+def delay_ms(failures: int, first_delay: float, retry_after: float | None, chance: float | None = None) -> int:
+    """Twice as long each time up to five minutes, with jitter; what the destination asked for counts, if longer."""
+    own = min(_LONGEST, first_delay * 2 ** min(failures - 1, 20))
+    own *= 0.8 + 0.4 * (random.random() if chance is None else chance)  # noqa: S311
+    return int(1000 * max(own, min(retry_after or 0.0, LONGEST_RETRY_AFTER)))
+
+
+def successes(endpoint: str) -> int:
+    row = one_row("SELECT successes FROM breakers WHERE endpoint = ?", (endpoint,))
+    return int(row[0]) if row else 0
+
+
+def probe_now() -> None:
+    """A person asks: every open breaker probes at once. Part of a larger transaction."""
+    execute("UPDATE breakers SET retry_at = 0 WHERE is_open = 1")
+
+
+def next_probe(endpoint: str) -> int | None:
+    """When an open breaker probes; None where it is closed."""
+    row = one_row("SELECT retry_at FROM breakers WHERE endpoint = ? AND is_open = 1", (endpoint,))
+    return int(row[0]) if row else None
+
+
+def breakers() -> list[dict[str, Any]]:
+    return list(dict_rows("SELECT * FROM breakers ORDER BY endpoint"))

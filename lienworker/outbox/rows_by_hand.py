@@ -1,0 +1,173 @@
+"""What people do to rows on their way to the Gateway: find them, hold, release, discard, make them ready for a replay.
+
+Each action changes only what it names, says how many rows that were, and is in the audit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lienworker.outbox import breaker
+from lienworker.outbox.entries import BLOCKED
+from lienworker.outbox.uploads import ENDPOINTS
+from lienworker.store.audit import note_action
+from lienworker.store.clock import now_ms
+from lienworker.store.database import all_rows, dict_rows, execute, one_row, write
+
+#: Rows in one transaction, so that workers get their turn in between.
+_CHUNK = 1000
+_TOPICS = "('upload_raw', 'upload_result', 'report_failure')"
+#: A result may go as soon as its raw file was acknowledged.
+_DUE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
+    SELECT 1 FROM outbox raw WHERE raw.task_id = outbox.task_id AND raw.generation = outbox.generation
+    AND raw.topic = 'upload_raw' AND raw.state = 'delivered') THEN {BLOCKED} ELSE ? END"""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """What rows are looked for by; what is None does not count."""
+
+    ids: tuple[int, ...] = ()
+    state: str | None = None
+    topic: str | None = None
+    reason: str | None = None
+    county: str | None = None
+    fingerprint: str | None = None
+    since_ms: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self == RowFilter()
+
+    def in_words(self) -> str:
+        names = ("state", "topic", "reason", "county", "fingerprint")
+        said = [f"{name}={value}" for name in names if (value := getattr(self, name)) is not None]
+        said += [f"ids {' '.join(map(str, self.ids))[:500]}"] if self.ids else []
+        said += [f"since {self.since_ms}"] if self.since_ms is not None else []
+        return " ".join(said) or "all"
+
+
+def _conditions(wanted: RowFilter) -> tuple[str, list[Any]]:
+    parts, values = [f"o.topic IN {_TOPICS}"], []
+    for name in ("state", "topic", "reason", "fingerprint"):
+        if (value := getattr(wanted, name)) is not None:
+            parts.append(f"o.{name} = ?")
+            values.append(value)
+    if wanted.county is not None:
+        parts.append("t.county = ?")
+        values.append(wanted.county)
+    if wanted.since_ms is not None:
+        parts.append("coalesce(o.finished_at, o.created_at) >= ?")
+        values.append(wanted.since_ms)
+    if wanted.ids:
+        parts.append("o.id IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(wanted.ids))
+    return " AND ".join(parts), values
+
+
+def find_rows(wanted: RowFilter, limit: int) -> list[dict[str, Any]]:
+    """Rows that fit, oldest first."""
+    condition, values = _conditions(wanted)
+    sql = (
+        "SELECT o.id, o.topic, o.state, o.reason, o.task_id, t.county, t.parcel_id, o.attempts, o.blame, o.due_at,"
+        " o.created_at, o.finished_at, o.fingerprint FROM outbox o JOIN tasks t ON t.task_id = o.task_id"
+        f" WHERE {condition} ORDER BY o.id LIMIT ?"
+    )
+    return list(dict_rows(sql, (*values, limit)))
+
+
+def find_ids(wanted: RowFilter, states: Sequence[str], reasons: Sequence[str] | None = None) -> list[int]:
+    """The ids of rows that fit and are in one of these states (held ones for one of these reasons)."""
+    condition, values = _conditions(wanted)
+    sql = (
+        f"SELECT o.id FROM outbox o JOIN tasks t ON t.task_id = o.task_id WHERE {condition}"
+        " AND o.state IN (SELECT value FROM json_each(?))"
+        " AND (o.state <> 'held' OR ? IS NULL OR o.reason IN (SELECT value FROM json_each(?))) ORDER BY o.id"
+    )
+    chosen = json.dumps(list(reasons)) if reasons is not None else None
+    return [row[0] for row in all_rows(sql, (*values, json.dumps(list(states)), chosen, chosen or "[]"))]
+
+
+def row_story(row_id: int) -> dict[str, Any] | None:
+    """Everything about one row: what it carries and each thing that went wrong."""
+    row = next(dict_rows("SELECT * FROM outbox WHERE id = ?", (row_id,)), None)
+    if row is None:
+        return None
+    row["payload"] = json.loads(row["payload"]) if row["payload"] else None
+    tries = dict_rows("SELECT at, reason, error FROM attempts WHERE outbox_id = ? ORDER BY id", (row_id,))
+    return {**row, "errors": list(tries)}
+
+
+def hold_rows(ids: Sequence[int], what: str) -> int:
+    sql = "UPDATE outbox SET state = 'held', reason = 'operator' WHERE id = ? AND state = 'waiting'"
+    return _change(ids, "hold", what, sql, ())
+
+
+def release_rows(ids: Sequence[int], what: str) -> int:
+    sql = f"UPDATE outbox SET state = 'waiting', reason = NULL, due_at = {_DUE} WHERE id = ? AND state = 'held'"
+    return _change(ids, "release", what, sql, (now_ms(),))
+
+
+def discard_rows(ids: Sequence[int], what: str) -> int:
+    """Rows that a person gives up. A result is never sent without its raw file: it is parked if that is discarded."""
+    sql = (
+        "UPDATE outbox SET state = 'discarded', reason = 'operator', finished_at = ?"
+        " WHERE id = ? AND state IN ('waiting', 'held', 'parked')"
+    )
+    n = _change(ids, "discard", what, sql, (now_ms(),))
+    with write("discard_results"):
+        execute(
+            "UPDATE outbox SET state = 'parked', reason = 'raw_discarded', finished_at = ?"
+            " WHERE topic = 'upload_result' AND state IN ('waiting', 'held') AND EXISTS (SELECT 1 FROM outbox raw"
+            " WHERE raw.task_id = outbox.task_id AND raw.generation = outbox.generation"
+            " AND raw.topic = 'upload_raw' AND raw.state = 'discarded')",
+            (now_ms(),),
+        )
+    return n
+
+
+def ready_for_replay(ids: Sequence[int], what: str) -> int:
+    """A person asks for these now: they wait, forgiven, and every breaker probes at once."""
+    sql = (
+        f"UPDATE outbox SET state = 'waiting', reason = NULL, blame = 0, seen_successes = NULL, finished_at = NULL,"
+        f" due_at = {_DUE} WHERE id = ? AND state IN ('waiting', 'parked', 'held')"
+    )
+    n = _change(ids, "replay", what, sql, (now_ms(),))
+    with write("replay_probe"):
+        breaker.probe_now()
+    return n
+
+
+def _change(ids: Sequence[int], action: str, what: str, sql: str, before: tuple[Any, ...]) -> int:
+    changed = 0
+    for start in range(0, len(ids), _CHUNK):
+        with write("rows_by_hand"):
+            n = sum(execute(sql, (*before, row_id)).rowcount for row_id in ids[start : start + _CHUNK])
+            if n:
+                note_action(action, what, n)
+        changed += n
+    return changed
+
+
+def fates_of(ids: Sequence[int]) -> dict[str, int]:
+    """How many of these rows are in which state."""
+    counts: dict[str, int] = {}
+    for start in range(0, len(ids), 10_000):
+        sql = "SELECT state, count(*) FROM outbox WHERE id IN (SELECT value FROM json_each(?)) GROUP BY 1"
+        for state, n in all_rows(sql, (json.dumps(list(ids[start : start + 10_000])),)):
+            counts[state] = counts.get(state, 0) + n
+    return counts
+
+
+def lanes_in_figures() -> list[dict[str, Any]]:
+    """Each lane to the Gateway: how much in which state, and how old the oldest that waits is."""
+    lanes = []
+    for topic, endpoint in ENDPOINTS.items():
+        counts = dict(all_rows("SELECT state, n FROM tally WHERE kind = 'outbox' AND topic = ? AND n > 0", (topic,)))
+        oldest = one_row("SELECT min(created_at) FROM outbox WHERE topic = ? AND state = 'waiting'", (topic,))[0]
+        age = (now_ms() - oldest) // 1000 if oldest else None
+        lanes.append({"topic": topic, "endpoint": endpoint, "states": counts, "oldest_seconds": age})
+    return lanes
