@@ -15,6 +15,7 @@ from tests.node import Node
 @pytest.fixture
 def gateway() -> Iterator[ReferenceGateway]:
     with reference_gateway() as running:
+        running.configure(retry_without_tasks=1)  # the real one asks for 30 s
         yield running
 
 
