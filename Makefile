@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+JOBS   ?= 4
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
@@ -22,8 +23,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install  ## Run the main job on the bundled demo county
 	$(BIN)/lienworker demo
 
+# First what may run side by side (most of it waits for processes), then what measures time or load.
 test: install  ## Run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS) -m "not alone"
+	$(BIN)/python -m pytest -m alone
 
 check: lint types test  ## What CI runs: lint, types, tests
 

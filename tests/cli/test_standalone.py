@@ -273,6 +273,7 @@ def test_a_row_without_url_needs_a_platform_that_can_build_one(node: Node, tmp_p
     assert [row["reason"] for row in csv.DictReader(rejects.open())] == ["no_url", "unknown_platform"]
 
 
+@pytest.mark.alone
 def test_help_is_quick() -> None:
     import subprocess
     import sys

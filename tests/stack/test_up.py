@@ -40,6 +40,7 @@ def test_run_beside_a_stack_hands_its_file_over_and_watches_it(
     assert repeats(site) == 0
 
 
+@pytest.mark.alone
 def test_a_task_added_to_an_idle_stack_is_fetched_within_half_a_second(node: Node, stack, site: DemoSite) -> None:
     waits = []
     for row in site.parcels(5):
@@ -52,6 +53,7 @@ def test_a_task_added_to_an_idle_stack_is_fetched_within_half_a_second(node: Nod
     assert sorted(waits)[2] < 0.5, waits
 
 
+@pytest.mark.alone
 def test_an_idle_stack_uses_less_than_a_twentieth_of_a_core(node: Node, stack) -> None:
     def cpu() -> float:
         return sum(sum(process.cpu_times()[:2]) for process in node.processes())
