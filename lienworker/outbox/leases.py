@@ -32,6 +32,7 @@ from lienworker.store.folder import DataFolder, try_lock
 PULSE_SECONDS = 3.0
 #: Holders that a row may outlive before it is found guilty.
 MOST_CRASHES = 5
+_AFTER_ACCIDENT_MS = 2_000
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +82,12 @@ class Holder:
         self._live.add(token)
         try:
             yield token
+        except (OSError, peewee.DatabaseError):
+            free_token(token, blame=False)  # a full disk, a locked database: no row's fault
+            raise
+        except Exception:
+            free_token(token, blame=True)
+            raise
         finally:
             self._live.discard(token)
 
@@ -168,6 +175,23 @@ def is_unlocked(folder: DataFolder, holder: str) -> bool:
     return True
 
 
+def free_token(token: str, *, blame: bool) -> None:
+    """Gives back what a claim still holds after an accident; a moment later, so that it does not turn in circles."""
+    with write("free_token"):
+        rows = _leased("lease_token = ?", token)
+        for row in rows:
+            _free_row(row, guilty=blame)
+        tasks.mark_pending([row["task_id"] for row in rows if row["topic"] == "fetch"])
+        later = now_ms() + _AFTER_ACCIDENT_MS
+        for row in rows:
+            execute("UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND state = 'waiting'", (later, row["id"]))
+
+
+def _leased(condition: str, *values: str) -> list[dict[str, Any]]:
+    sql = f"SELECT id, task_id, topic, attempts, alone FROM outbox WHERE state = 'leased' AND {condition}"
+    return list(dict_rows(sql, values))
+
+
 def free(holder: str, *, blame: bool) -> int:
     """Ends a holder: its rows wait again, its turns are open, its sign of life goes.
 
@@ -175,13 +199,7 @@ def free(holder: str, *, blame: bool) -> int:
     else each may be, and all become suspects.
     """
     with write("reap"):
-        rows = list(
-            dict_rows(
-                "SELECT id, task_id, topic, attempts, alone FROM outbox"
-                " WHERE state = 'leased' AND lease_token > ? AND lease_token < ?",
-                (f"{holder}.", f"{holder}/"),  # '/' is the character after '.'
-            )
-        )
+        rows = _leased("lease_token > ? AND lease_token < ?", f"{holder}.", f"{holder}/")  # '/' comes after '.'
         guilty = ([row for row in rows if row["alone"]] or rows) if blame else []
         for row in rows:
             _free_row(row, guilty=row in guilty)
