@@ -76,6 +76,8 @@ class Pump:
     def _refill(self) -> None:
         """Claims more when half of the batch has landed. A suspect in the air travels alone."""
         travelling_alone = any(row.alone for row in self._flights.rows)
+        if not self._runtime.holder.owns(self._token):
+            self._is_drained = True
         if self._is_drained or self._left <= 0 or travelling_alone or len(self._flights) > self._batch // 2:
             return
         room = min(self._batch - len(self._flights), self._left)

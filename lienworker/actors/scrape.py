@@ -96,6 +96,8 @@ class ScrapeRun:
         """True when there is probably more."""
         deadline = time.monotonic() + _SHARE
         while time.monotonic() < deadline and not self.runtime.stopping.is_set():
+            if not self.runtime.holder.owns(self.token):
+                return True
             rows = claim(
                 "scrape",
                 self.runtime.settings.batch,

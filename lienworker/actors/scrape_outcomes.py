@@ -17,7 +17,7 @@ from lienworker.outbox.registration import host_of
 from lienworker.platforms import ParsedPage
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import write
+from lienworker.store.database import storable, write
 from lienworker.store.pages import PageRecord
 from lienworker.store.pending import pending_path, write_pending
 from lienworker.store.results import NewResult, save_result
@@ -58,10 +58,10 @@ def _result(item: Scraped) -> NewResult:
     return NewResult(
         task_id=row.task_id,
         generation=row.generation,
-        parcel_id=row.parcel_id or record.get("parcel_id"),
+        parcel_id=row.parcel_id or _text(record.get("parcel_id")),
         platform=item.outcome.platform,
-        state=row.state or record.get("state"),
-        county=row.county or record.get("county"),
+        state=row.state or _text(record.get("state")),
+        county=row.county or _text(record.get("county")),
         data=record,
         json_path=pending_path(row.task_id),
         html_path=item.page.path,
@@ -71,6 +71,10 @@ def _result(item: Scraped) -> NewResult:
         scraped_at=rfc3339(),
         parse_duration_ms=item.parse_ms,
     )
+
+
+def _text(value: object) -> str | None:
+    return storable(str(value)) if value not in (None, "") else None
 
 
 def _store_result(row: Claimed, result: NewResult) -> None:

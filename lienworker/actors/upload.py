@@ -51,7 +51,7 @@ class Uploader:
     def work(self, share: float = _SHARE) -> bool:
         """Works the lanes in their order until nothing may go; True when there is probably more."""
         deadline = time.monotonic() + share
-        while not self.runtime.stopping.is_set():
+        while not self.runtime.stopping.is_set() and self.runtime.holder.owns(self.claim.token):
             if not (self.send_raws() + self.send_results() + self.send_reports()):
                 return False
             if time.monotonic() > deadline:

@@ -30,7 +30,7 @@ def decide(
     """After the `attempts`-th failed try: try again, four times as late each time, or give up."""
     if not retryable or attempts >= most:
         return GiveUp()
-    seconds = min(_LONGEST_RETRY, first_delay * 4 ** (attempts - 1))
+    seconds = min(_LONGEST_RETRY, first_delay * 4 ** min(attempts - 1, 20))
     return TryAgain(int(1000 * seconds * _jitter(chance)))
 
 

@@ -26,7 +26,7 @@ _ROW = (
 )
 _DUE_ROWS = f"""
 SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
-WHERE o.state = 'waiting' AND o.topic = ? AND o.host = ? AND o.rank = ? AND o.due_at <= ? AND o.alone <= ?
+WHERE o.state = 'waiting' AND o.topic = ? AND o.host = ? AND o.rank = ? AND o.due_at <= ? AND (? OR o.alone = 0)
 ORDER BY o.due_at LIMIT ?
 """
 _ALONE = 9  # where `alone` stands in _ROW
@@ -40,7 +40,7 @@ WHERE o.state = 'waiting' AND o.topic = ? AND o.due_at < ? AND o.id IN (SELECT v
 ORDER BY o.rank, o.due_at LIMIT ?
 """
 _READY = """
-SELECT b.host, b.rank, b.waiting, h.delay, h.concurrency, h.next_allowed_at
+SELECT b.host, b.rank, b.waiting, h.delay, h.robots_delay, h.concurrency, h.next_allowed_at
 FROM backlog b JOIN hosts h ON h.host = b.host
 WHERE b.topic = ? AND b.waiting > 0 AND b.not_before <= ? AND h.next_allowed_at <= ? AND h.cooling_until <= ?
 ORDER BY b.rank, h.next_allowed_at
@@ -116,11 +116,17 @@ def _claimed(row: tuple[Any, ...], token: str, start_at: int) -> Claimed:
     return Claimed(*(*row, token, start_at))
 
 
+def _delay_ms(rules: Rules, delay: float | None, robots_delay: float | None) -> int:
+    """What the platform asks for, or the setting; never less than what the site's robots.txt asks for."""
+    return int(1000 * max(rules.host_delay if delay is None else delay, robots_delay or 0.0))
+
+
 def _book_start(host: str, rules: Rules, now: int) -> int:
     """The next start that a host allows, booked, however far ahead it is."""
-    delay, next_allowed_at = one_row("SELECT delay, next_allowed_at FROM hosts WHERE host = ?", (host,))
-    start = max(now, int(next_allowed_at))
-    delay_ms = int(1000 * (rules.host_delay if delay is None else delay))
+    sql = "SELECT delay, robots_delay, next_allowed_at, cooling_until FROM hosts WHERE host = ?"
+    delay, robots_delay, next_allowed_at, cooling_until = one_row(sql, (host,))
+    start = max(now, int(next_allowed_at), int(cooling_until))
+    delay_ms = _delay_ms(rules, delay, robots_delay)
     execute("UPDATE hosts SET next_allowed_at = ? WHERE host = ?", (start + delay_ms, host))
     return start
 
@@ -144,7 +150,7 @@ def _pick(topic: str, limit: int, token: str, rules: Rules, suspects: bool, now:
 def _due_rows(topic: str, candidate: _Candidate, now: int, wanted: int, *, suspects: bool) -> list[tuple[Any, ...]]:
     """Suspects travel alone: the first row of an empty batch may be one, and then it is the whole batch."""
     place = (topic, candidate.host, candidate.rank)
-    rows = all_rows(_DUE_ROWS, (*place, now, 1 if suspects else 0, wanted))
+    rows = all_rows(_DUE_ROWS, (*place, now, suspects, wanted))
     if not rows:
         _note_next_due(place)
     if rows and rows[0][_ALONE]:
@@ -160,13 +166,13 @@ def _candidates(topic: str, limit: int, rules: Rules, now: int, touched: dict[st
     open_requests = dict(
         all_rows("SELECT host, count(*) FROM outbox WHERE state = 'leased' AND topic = 'fetch' GROUP BY host")
     )
-    for host, rank, waiting, delay, concurrency, next_allowed_at in all_rows(
+    for host, rank, waiting, delay, robots_delay, concurrency, next_allowed_at in all_rows(
         _READY, (topic, now, now + HORIZON_MS, now)
     ):
         slot = touched.setdefault(
             host,
             Slot(
-                int(1000 * (rules.host_delay if delay is None else delay)),
+                _delay_ms(rules, delay, robots_delay),
                 concurrency or rules.host_concurrency,
                 next_allowed_at,
                 open_requests.get(host, 0),
@@ -224,10 +230,12 @@ def next_due(topic: str) -> int | None:
     """When a row of a lane that is not due now will be due; None when nothing waits for a time."""
     if topic == "fetch":
         sql = (
-            "SELECT min(max(b.not_before, h.next_allowed_at, h.cooling_until)) FROM backlog b"
-            " JOIN hosts h ON h.host = b.host WHERE b.topic = ? AND b.waiting > 0 AND b.not_before < ?"
+            "SELECT min(at) FROM (SELECT max(b.not_before, h.next_allowed_at, h.cooling_until) AS at FROM backlog b"
+            " JOIN hosts h ON h.host = b.host WHERE b.topic = ? AND b.waiting > 0) WHERE at > ? AND at < ?"
         )
     else:
-        sql = "SELECT min(not_before) FROM backlog WHERE topic = ? AND waiting > 0 AND not_before < ?"
-    row = one_row(sql, (topic, BLOCKED))
+        sql = (
+            "SELECT min(not_before) FROM backlog WHERE topic = ? AND waiting > 0 AND not_before > ? AND not_before < ?"
+        )
+    row = one_row(sql, (topic, now_ms(), BLOCKED))
     return int(row[0]) if row and row[0] is not None else None

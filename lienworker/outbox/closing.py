@@ -14,7 +14,7 @@ from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.entries import Claimed
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import execute, execute_many, write
+from lienworker.store.database import execute, storable, write
 
 _MINE = " WHERE id = ? AND lease_token = ? AND state = 'leased'"
 _FREE = "lease_token = NULL, lease_until = NULL"
@@ -70,22 +70,20 @@ def give_back(rows: Iterable[Claimed]) -> None:
     if not rows:
         return
     with write("give_back"):
-        execute_many(
-            f"UPDATE outbox SET state = 'waiting', {_FREE}" + _MINE,
-            [(row.id, row.token) for row in rows],
-        )
-        tasks.mark_pending([row.task_id for row in rows if row.topic == "fetch"])
+        sql = f"UPDATE outbox SET state = 'waiting', {_FREE}" + _MINE
+        mine = [row for row in rows if execute(sql, (row.id, row.token)).rowcount]
+        tasks.mark_pending([row.task_id for row in mine if row.topic == "fetch"])
 
 
 def note_try(outbox_id: int, task_id: str, topic: str, reason: str, error: str) -> None:
     """Keeps what went wrong in a try, for whoever asks about the task later."""
     execute(
         "INSERT INTO attempts (outbox_id, task_id, topic, at, reason, error) VALUES (?, ?, ?, ?, ?, ?)",
-        (outbox_id, task_id, topic, rfc3339(), reason, error[:2000]),
+        (outbox_id, task_id, topic, rfc3339(), reason, storable(error)[:2000]),
     )
 
 
 def fingerprint(error: str) -> str:
     """The same error on many rows has one fingerprint: numbers, hashes and quoted values do not count."""
-    shape = re.sub(r"'[^']*'|\"[^\"]*\"|\b[0-9a-f]{8,}\b|\d+", "#", error.lower())
+    shape = re.sub(r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+", "#", error.lower())
     return hashlib.sha256(shape.encode("utf-8", "surrogatepass")).hexdigest()[:12]

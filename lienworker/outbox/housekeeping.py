@@ -9,7 +9,8 @@ from pathlib import Path
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
 from lienworker.outbox.closing import note_try
 from lienworker.outbox.deliveries import report_failure
-from lienworker.outbox.pacing import forgive_absurd_times, hosts_given_up
+from lienworker.outbox.entries import BLOCKED
+from lienworker.outbox.pacing import forgive_absurd_times, hosts_given_up, try_afresh
 from lienworker.store import tasks
 from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms, rfc3339
@@ -18,6 +19,15 @@ from lienworker.store.database import all_rows, execute, one_row, write
 #: Rows that a chore ends in one transaction.
 _CHUNK = 500
 _LONGEST_WAIT_MS = int(1000 * LONGEST_RETRY_AFTER) + 3_600_000
+_LONGEST_DELAY_MS = 2 * 3_600_000
+#: The longest that a row of a topic can have reason to wait; more is a clock that was wrong.
+_LONGEST_WAITS = {
+    "fetch": 600_000,
+    "scrape": 600_000,
+    "upload_raw": _LONGEST_WAIT_MS,
+    "upload_result": _LONGEST_WAIT_MS,
+    "report_failure": _LONGEST_WAIT_MS,
+}
 
 
 def give_up_dead_hosts(give_up: float) -> int:
@@ -40,23 +50,33 @@ def _fail_waiting(host: str, reason: str, give_up: float) -> int:
             note_try(row_id, task_id, "fetch", "host_down", words)
             tasks.mark_failed(task_id, "host_down", words)
             report_failure(task_id, "host_down", words)
+        if len(rows) < _CHUNK:
+            try_afresh(host)
     return len(rows)
 
 
 def forgive_clock_jumps() -> None:
     """After the wall clock was set back, nothing waits for a time that only the wrong clock knew."""
     now = now_ms()
-    limit = now + _LONGEST_WAIT_MS
-    absurd = one_row(
-        "SELECT 1 FROM backlog WHERE waiting > 0 AND not_before BETWEEN ? AND ?", (limit, limit * 2)
-    ) or one_row("SELECT 1 FROM hosts WHERE next_allowed_at > ? OR cooling_until > ?", (limit, limit))
-    if not absurd:
-        return
+    for topic, limit_ms in _LONGEST_WAITS.items():
+        sql = "SELECT 1 FROM backlog WHERE topic = ? AND waiting > 0 AND not_before > ? AND not_before < ?"
+        if one_row(sql, (topic, now + limit_ms, BLOCKED)):
+            _forgive_rows(topic, now, limit_ms)
+    if one_row(
+        "SELECT 1 FROM hosts WHERE next_allowed_at > ? OR cooling_until > ?",
+        (now + _LONGEST_DELAY_MS, now + _LONGEST_WAIT_MS),
+    ):
+        with write("clock_hosts"):
+            forgive_absurd_times(now, _LONGEST_DELAY_MS, _LONGEST_WAIT_MS)
+
+
+def _forgive_rows(topic: str, now: int, limit_ms: int) -> None:
+    """A chunk at a time: there may be a million, and workers want their turn."""
     with write("clock"):
-        forgive_absurd_times(now, _LONGEST_WAIT_MS)
         execute(
-            "UPDATE outbox SET due_at = ? WHERE state = 'waiting' AND due_at BETWEEN ? AND ?",
-            (now, limit, limit * 2),
+            "UPDATE outbox SET due_at = ? WHERE id IN (SELECT id FROM outbox WHERE state = 'waiting' AND topic = ?"
+            " AND due_at > ? AND due_at < ? LIMIT ?)",
+            (now, topic, now + limit_ms, BLOCKED, 10 * _CHUNK),
         )
 
 

@@ -17,16 +17,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
-
-import peewee
+from typing import IO, Any
 
 from lienworker.outbox.claims import LEASE_MS
 from lienworker.outbox.closing import note_try
 from lienworker.outbox.deliveries import report_failure
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import all_rows, close, dict_rows, execute, write
+from lienworker.store.database import DATABASE_TROUBLE, all_rows, close, dict_rows, execute, write
 from lienworker.store.folder import DataFolder, try_lock
 
 PULSE_SECONDS = 3.0
@@ -50,19 +48,14 @@ class Holder:
         self.id = secrets.token_hex(6)
         self._numbers = iter(range(1, 10**12))
         self._live: set[str] = set()
+        self._lock: IO[str] | None = None
         self._suspect = threading.Lock()
         self._stop = threading.Event()
         self._watch = Watch(folder, self.id)
         self._thread = threading.Thread(target=self._pulse, name="pulse", daemon=True)
 
     def __enter__(self) -> Holder:
-        self._lock = try_lock(self.folder.holders / self.id)
-        now = rfc3339()
-        with write("holder_start"):
-            execute(
-                "INSERT INTO workers (holder, kind, pid, slots, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
-                (self.id, self.kind, os.getpid(), self.slots, now, now),
-            )
+        self._register()
         self._watch.free_the_dead()
         self._thread.start()
         return self
@@ -75,6 +68,23 @@ class Holder:
             (self.folder.holders / self.id).unlink(missing_ok=True)
             self._lock.close()
 
+    def _register(self) -> None:
+        self._lock = try_lock(self.folder.holders / self.id)
+        now = rfc3339()
+        with write("holder_start"):
+            execute(
+                "INSERT INTO workers (holder, kind, pid, slots, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
+                (self.id, self.kind, os.getpid(), self.slots, now, now),
+            )
+
+    def _come_back(self) -> None:
+        """Others took us for dead (the process was stopped for long): we go on under a new name, with nothing."""
+        logger.warning("holder %s was taken for dead, it comes back under another name", self.id)
+        if self._lock:
+            self._lock.close()
+        self.id = self._watch.own_id = secrets.token_hex(6)
+        self._register()
+
     @contextmanager
     def lease(self) -> Iterator[str]:
         """A token to claim rows with; rows claimed with it are renewed until the end of the block."""
@@ -82,7 +92,7 @@ class Holder:
         self._live.add(token)
         try:
             yield token
-        except (OSError, peewee.DatabaseError):
+        except (OSError, *DATABASE_TROUBLE):
             free_token(token, blame=False)  # a full disk, a locked database: no row's fault
             raise
         except Exception:
@@ -90,6 +100,10 @@ class Holder:
             raise
         finally:
             self._live.discard(token)
+
+    def owns(self, token: str) -> bool:
+        """Whether claims with this token still count; not after we were taken for dead and came back."""
+        return token.startswith(f"{self.id}.")
 
     @contextmanager
     def room_for_suspects(self) -> Iterator[bool]:
@@ -105,12 +119,15 @@ class Holder:
         """A sign of life, and new time for the leases in hand."""
         live = json.dumps(list(self._live))
         with write("beat"):
-            execute("UPDATE workers SET beat = beat + 1, seen_at = ? WHERE holder = ?", (rfc3339(), self.id))
+            sql = "UPDATE workers SET beat = beat + 1, seen_at = ? WHERE holder = ?"
+            is_known = execute(sql, (rfc3339(), self.id)).rowcount == 1
             execute(
                 "UPDATE outbox SET lease_until = ? WHERE state = 'leased'"
                 " AND lease_token IN (SELECT value FROM json_each(?))",
                 (now_ms() + LEASE_MS, live),
             )
+        if not is_known:
+            self._come_back()
 
     def _pulse(self) -> None:
         while not self._stop.wait(PULSE_SECONDS):
@@ -118,11 +135,8 @@ class Holder:
                 self.beat()
                 self._watch.free_the_dead()
                 self._after_beat()
-            except (
-                peewee.DatabaseError,
-                OSError,
-            ) as problem:  # a locked database, a full disk: the next beat may do
-                logger.warning("pulse failed, will try again: %s", problem)
+            except Exception as problem:  # a locked database, a full disk: the next beat may do, and must be tried
+                logger.warning("pulse failed, will try again: %s", problem, extra={"action": "beat"})
         close()
 
 
@@ -133,16 +147,24 @@ class Watch:
     folder: DataFolder
     own_id: str
     seen: dict[str, tuple[int, float]] = field(default_factory=dict)
+    last_look: float = 0.0
 
     def free_the_dead(self) -> None:
         """Frees what dead holders held."""
+        now = time.monotonic()
+        if now - self.last_look > LEASE_MS / 2000:
+            self.seen.clear()  # we stood still ourselves: nobody was watched meanwhile, so nobody is judged by it
+        self.last_look = now
         beats = dict(all_rows("SELECT holder, beat FROM workers"))
+        for (holder,) in all_rows("SELECT holder FROM turns"):
+            beats.setdefault(holder, -1)
         for (token,) in all_rows("SELECT DISTINCT lease_token FROM outbox WHERE state = 'leased'"):
             beats.setdefault(token.partition(".")[0], -1)
         self.seen = {holder: seen for holder, seen in self.seen.items() if holder in beats}
         for holder, beat in beats.items():
             if holder != self.own_id and self._is_dead(holder, beat):
                 n = free(holder, blame=True)
+                self.seen.pop(holder, None)
                 (self.folder.holders / holder).unlink(missing_ok=True)
                 logger.warning("holder %s is dead; %d rows are free again", holder, n, extra={"action": "reap"})
 
@@ -195,14 +217,12 @@ def _leased(condition: str, *values: str) -> list[dict[str, Any]]:
 def free(holder: str, *, blame: bool) -> int:
     """Ends a holder: its rows wait again, its turns are open, its sign of life goes.
 
-    With blame, its rows have lost an attempt. If one of them travelled as a suspect, only that one is to blame;
-    else each may be, and all become suspects.
+    With blame, each of its rows has lost an attempt and is a suspect from now on: it travels alone.
     """
     with write("reap"):
         rows = _leased("lease_token > ? AND lease_token < ?", f"{holder}.", f"{holder}/")  # '/' comes after '.'
-        guilty = ([row for row in rows if row["alone"]] or rows) if blame else []
         for row in rows:
-            _free_row(row, guilty=row in guilty)
+            _free_row(row, guilty=blame)
         tasks.mark_pending([row["task_id"] for row in rows if row["topic"] == "fetch"])
         execute("DELETE FROM turns WHERE holder = ?", (holder,))
         execute("DELETE FROM workers WHERE holder = ?", (holder,))
@@ -218,11 +238,11 @@ def _free_row(row: dict[str, Any], *, guilty: bool) -> None:
         return
     words = "The worker died while it had this row."
     note_try(row["id"], row["task_id"], row["topic"], "worker_died", words)
-    convicted = row["attempts"] + 1 >= MOST_CRASHES
+    convicted = row["alone"] + 1 >= MOST_CRASHES
     is_step = row["topic"] in {"fetch", "scrape"}
     state = ("delivered" if is_step else "parked") if convicted else "waiting"
     execute(
-        "UPDATE outbox SET state = ?, attempts = attempts + 1, alone = 1, reason = 'worker_died',"
+        "UPDATE outbox SET state = ?, attempts = attempts + 1, alone = alone + 1, reason = 'worker_died',"
         " lease_token = NULL, lease_until = NULL, finished_at = ? WHERE id = ?",
         (state, now_ms() if convicted else None, row["id"]),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.entries import Entry, add_entries
+from lienworker.outbox.pacing import try_afresh
 from lienworker.outbox.registration import host_of
 from lienworker.store import tasks
 from lienworker.store.audit import note_action
@@ -56,7 +57,7 @@ def _retry(task_id: str) -> bool:
     generation = tasks.start_generation(task_id)
     host = host_of(url)
     # A person asks for it: a host that was given up gets another chance.
-    execute("UPDATE hosts SET failing_since = NULL, failures_in_a_row = 0 WHERE host = ?", (host,))
+    try_afresh(host)
     add_entries([Entry("fetch", task_id, generation, queue, priority, host=host)])
     return True
 

@@ -63,16 +63,18 @@ def know_hosts(hosts: Iterable[str], wishes: Mapping[str, Politeness]) -> None:
 
 
 def slow_down(host: str, delay: float) -> None:
-    """A site's own wish (robots.txt) for a longer delay; a shorter one is not taken."""
-    execute("UPDATE hosts SET delay = max(coalesce(delay, 0), ?) WHERE host = ?", (delay, host))
+    """A site's own wish (robots.txt); it counts where it is longer than ours."""
+    sql = "UPDATE hosts SET robots_delay = ? WHERE host = ? AND robots_delay IS NOT ?"
+    execute(sql, (delay, host, delay))
 
 
 def note_answer(host: str, now: int) -> None:
-    """The host serves us. Cooling that is under way goes on: a late success does not end it."""
+    """The host serves us, so it is not given up. Cooling that is under way goes on: a late success does not end it."""
     execute(
-        "UPDATE hosts SET failures_in_a_row = 0, failing_since = NULL, reason = NULL"
-        " WHERE host = ? AND failures_in_a_row > 0 AND cooling_until <= ?",
-        (host, now),
+        "UPDATE hosts SET failing_since = NULL,"
+        " failures_in_a_row = CASE WHEN cooling_until <= ? THEN 0 ELSE failures_in_a_row END"
+        " WHERE host = ? AND (failures_in_a_row > 0 OR failing_since IS NOT NULL)",
+        (now, host),
     )
 
 
@@ -98,10 +100,12 @@ def hosts_given_up(now: int, give_up: float) -> list[tuple[str, str]]:
     )
 
 
-def forgive_absurd_times(now: int, longest_ms: int) -> None:
+def try_afresh(host: str) -> None:
+    """A host that was given up gets another chance with its next task."""
+    execute("UPDATE hosts SET failing_since = NULL, failures_in_a_row = 0 WHERE host = ?", (host,))
+
+
+def forgive_absurd_times(now: int, longest_delay_ms: int, longest_cooling_ms: int) -> None:
     """After the wall clock was set back, no host waits for a time that only the wrong clock knew."""
-    execute(
-        "UPDATE hosts SET next_allowed_at = min(next_allowed_at, ?), cooling_until = min(cooling_until, ?)"
-        " WHERE next_allowed_at > ? OR cooling_until > ?",
-        (now, now, now + longest_ms, now + longest_ms),
-    )
+    execute("UPDATE hosts SET next_allowed_at = ? WHERE next_allowed_at > ?", (now, now + longest_delay_ms))
+    execute("UPDATE hosts SET cooling_until = ? WHERE cooling_until > ?", (now, now + longest_cooling_ms))

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from lienworker.outbox.entries import Entry, add_entries
 from lienworker.outbox.pacing import Politeness, know_hosts
 from lienworker.store import tasks
-from lienworker.store.database import all_rows, write
+from lienworker.store.database import all_rows, execute_many, write
 from lienworker.store.tasks import NewTask
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -44,7 +44,8 @@ def register_in_transaction(
         know_hosts(set(hosts.values()), politeness or {})
         tasks.insert_tasks(new)
         add_entries([_first_row(task_id, task, hosts[task_id]) for task_id, task in new.items()])
-    refreshed = _refresh({task_id: by_id[task_id] for task_id in known}, hosts) if refresh else 0
+    refreshed = _refresh({task_id: by_id[task_id] for task_id in known}) if refresh else 0
+    _lift([task_id for task_id in known if by_id[task_id].queue == "urgent"])
     _join_import(by_id, known)
     return Registered(len(new), len(batch) - len(new) - refreshed, refreshed)
 
@@ -53,17 +54,25 @@ def _first_row(task_id: str, task: NewTask, host: str, generation: int = 1) -> E
     return Entry("fetch", task_id, generation, task.queue, task.priority, host=host)
 
 
-def _refresh(known: Mapping[str, NewTask], hosts: Mapping[str, str]) -> int:
+def _refresh(known: Mapping[str, NewTask]) -> int:
     """Another round for the known tasks that have ended; those still on their way will be fresh anyway."""
-    ended = [task_id for task_id in known if is_ended(task_id)]
-    rows = [_first_row(task_id, known[task_id], hosts[task_id], tasks.start_generation(task_id)) for task_id in ended]
+    sql = "SELECT url FROM tasks WHERE task_id = ? AND status IN ('completed', 'failed', 'expired')"
+    rows = []
+    for task_id, task in known.items():
+        for (url,) in all_rows(sql, (task_id,)):  # the stored address is the one that is fetched
+            rows.append(_first_row(task_id, task, host_of(url), tasks.start_generation(task_id)))
     add_entries(rows)
     return len(rows)
 
 
-def is_ended(task_id: str) -> bool:
-    sql = "SELECT 1 FROM tasks WHERE task_id = ? AND status IN ('completed', 'failed', 'expired')"
-    return bool(all_rows(sql, (task_id,)))
+def _lift(task_ids: Sequence[str]) -> None:
+    """Known tasks that are urgent now overtake, too."""
+    execute_many(
+        "UPDATE outbox SET queue = 'urgent' WHERE task_id = ? AND topic IN ('fetch', 'scrape') AND state = 'waiting'"
+        " AND queue <> 'urgent'",
+        ((task_id,) for task_id in task_ids),
+    )
+    execute_many("UPDATE tasks SET queue = 'urgent' WHERE task_id = ?", ((task_id,) for task_id in task_ids))
 
 
 def _join_import(by_id: Mapping[str, NewTask], known: set[str]) -> None:

@@ -22,4 +22,4 @@ def to_ms(text: str) -> int:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
-    return int(moment.timestamp() * 1000)
+    return round(moment.timestamp() * 1000)

@@ -16,10 +16,12 @@ import peewee
 
 from lienworker.crash import reach
 from lienworker.errors import StoreError
-from lienworker.store.folder import DataFolder
+from lienworker.store.folder import DataFolder, one_at_a_time
 
 #: Seconds that a writer waits for another one. Our own transactions take milliseconds; a rude one may take longer.
 BUSY_TIMEOUT = 30
+#: What the database itself can raise: locked, full, damaged. Statements for many rows raise sqlite3's own.
+DATABASE_TROUBLE = (peewee.DatabaseError, sqlite3.Error)
 
 database = peewee.SqliteDatabase(None)
 
@@ -31,8 +33,9 @@ def open_store(root: Path) -> DataFolder:
     folder = DataFolder(root).create()
     connect(folder.database)
     try:
-        migrate()
-    except peewee.DatabaseError as problem:
+        with one_at_a_time(folder.root / "open.lock"):  # switching to WAL does not wait for others by itself
+            migrate()
+    except DATABASE_TROUBLE as problem:
         raise StoreError(f"{folder.database} cannot be used: {problem}. `lienworker doctor` says more.") from None
     return folder
 
@@ -75,6 +78,11 @@ def write(name: str) -> Iterator[None]:
         yield
         reach(f"{name}.before_commit")
     reach(f"{name}.after_commit")
+
+
+def storable(text: str) -> str:
+    """Text that SQLite takes: a broken character (half a surrogate pair) becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def execute(sql: str, params: Sequence[Any] = ()) -> sqlite3.Cursor:

@@ -9,7 +9,8 @@ import re
 import secrets
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -88,19 +89,12 @@ class DataFolder:
     def worker_id(self) -> str:
         """The worker's name, made once: tasks are booked under it at the Gateway."""
         place = self.root / "worker_id"
-        try:
-            return place.read_text().strip()
-        except FileNotFoundError:
-            name = f"{socket.gethostname()[:40] or 'worker'}-{secrets.token_hex(4)}"
-            aside = place.with_suffix(f".{os.getpid()}")
-            aside.write_text(name + "\n")
-            try:
-                os.link(aside, place)  # fails when another process was first: then its name counts
-            except FileExistsError:
-                pass
-            finally:
-                aside.unlink()
-            return place.read_text().strip()
+        with one_at_a_time(self.root / "open.lock"):
+            name = place.read_text().strip() if place.exists() else ""
+            if not name:
+                name = f"{socket.gethostname()[:40] or 'worker'}-{secrets.token_hex(4)}"
+                write_durably(place, name + "\n")
+        return name
 
 
 def safe_part(text: str, plain: Callable[[str], str] = str.upper) -> str:
@@ -125,6 +119,25 @@ def try_lock(path: Path) -> IO[str] | None:
         handle.close()
         return None
     return handle
+
+
+@contextmanager
+def one_at_a_time(path: Path) -> Iterator[None]:
+    """Waits for its turn among all processes that use the same file here."""
+    with path.open("a+") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def write_durably(path: Path, text: str) -> None:
+    """A small file, whole or not at all, also after a power loss."""
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    with aside.open("w", encoding="utf-8") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    aside.rename(path)
+    fsync_folder(path.parent)
 
 
 def fsync_folder(path: Path) -> None:

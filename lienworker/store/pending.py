@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from pathlib import Path
 from typing import Any
 
 from lienworker.crash import reach
@@ -37,12 +36,16 @@ def item(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _content(row: dict[str, Any]) -> bytes:
+    content = {**item(row), "raw_file": row["html_path"]}
+    return json.dumps(content, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+
+
 def write_pending(folder: DataFolder, row: dict[str, Any]) -> None:
     """Writes a result's file, whole or not at all. Not flushed: a power loss costs a rebuild, not a result."""
     path = folder.root / pending_path(row["task_id"])
-    content = {**item(row), "raw_file": row["html_path"]}
     aside = path.parent / f".{secrets.token_hex(8)}.part"
-    aside.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8", errors="surrogatepass")
+    aside.write_bytes(_content(row))
     aside.rename(path)
     reach("pending.after_rename")
 
@@ -56,11 +59,11 @@ def rebuild(folder: DataFolder) -> tuple[int, int]:
     there = {entry.name for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
     made = 0
     for row in dict_rows("SELECT * FROM results WHERE synced = 0 AND json_path IS NOT NULL"):
-        name = Path(row["json_path"]).name
-        if name in there:
-            there.discard(name)
-        else:
-            write_pending(folder, with_data(row))
+        path = folder.root / row["json_path"]
+        there.discard(path.name)
+        whole = with_data(row)
+        if not path.is_file() or path.read_bytes() != _content(whole):
+            write_pending(folder, whole)
             made += 1
     for name in there:
         (folder.pending / name).unlink(missing_ok=True)

@@ -16,6 +16,8 @@ from lienworker.store.folder import DataFolder, fsync_folder, safe_part
 
 #: Level 6 takes three times as long for a tenth less space.
 _LEVEL = 3
+#: Folders whose parents this process has flushed.
+_durable: set[Path] = set()
 _EXTENSIONS = {
     "application/json": "json",
     "application/geo+json": "json",
@@ -66,7 +68,11 @@ def write_aside(folder: DataFolder, key: PageKey, body: bytes, content_type: str
     extension = _EXTENSIONS.get(content_type, "html")
     path = place / f"{key.name}.{sha256[:16]}.{extension}.gz"
     aside = place / f".{secrets.token_hex(8)}.part"
-    aside.write_bytes(gzip.compress(body, _LEVEL, mtime=0))
+    try:
+        aside.write_bytes(gzip.compress(body, _LEVEL, mtime=0))
+    except OSError:
+        aside.unlink(missing_ok=True)  # a full disk is not made fuller
+        raise
     return WrittenPage(aside, path, sha256, len(body))
 
 
@@ -86,11 +92,16 @@ def put_in_place(pages: Sequence[WrittenPage]) -> None:
         page.aside.rename(page.path)
         reach("raw_file.after_rename")
     for place in {page.path.parent for page in pages}:
-        fsync_folder(place)
+        _make_durable(place)
 
 
-def throw_away(page: WrittenPage) -> None:
-    page.aside.unlink(missing_ok=True)
+def _make_durable(place: Path) -> None:
+    """The folder, and those above it up to `raw/` the first time, since they may be as new as the page."""
+    fsync_folder(place)
+    if place not in _durable:
+        for parent in list(place.parents)[:4]:
+            fsync_folder(parent)
+        _durable.add(place)
 
 
 def read_page(path: Path, sha256: str) -> bytes:

@@ -49,7 +49,7 @@ def save_result(result: NewResult) -> None:
         _SAVE,
         (
             result.task_id, result.generation, result.parcel_id, result.platform, result.state, result.county,
-            json.dumps(result.data, ensure_ascii=False), result.json_path, result.html_path, result.raw_sha256,
+            json.dumps(result.data), result.json_path, result.html_path, result.raw_sha256,
             result.fetched_at, result.parser_version, result.scraped_at, result.parse_duration_ms,
         ),
     )  # fmt: skip

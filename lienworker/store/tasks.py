@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import all_rows, dict_rows, execute, execute_many
+from lienworker.store.database import all_rows, dict_rows, execute, execute_many, storable
 
 STATUSES = ("pending", "processing", "completed", "failed", "expired")
 QUEUES = ("urgent", "default")
@@ -64,7 +64,7 @@ def insert_tasks(tasks: Mapping[str, NewTask]) -> None:
 
 
 def _row(task_id: str, task: NewTask, now: str) -> tuple[Any, ...]:
-    target = json.dumps(task.target, ensure_ascii=False) if task.target else "{}"
+    target = json.dumps(task.target) if task.target else "{}"
     return (
         task_id, task.source, task.platform, task.state, task.county, task.parcel_id, task.url, target,
         task.queue, task.priority, task.import_id, task.created_at or now, now, now,
@@ -98,7 +98,7 @@ def note_attempt(task_id: str, reason: str | None, error: str | None) -> None:
     """Counts a try of the task and keeps what went wrong, if anything did."""
     execute(
         "UPDATE tasks SET attempts = attempts + 1, reason = ?, last_error = ?, updated_at = ? WHERE task_id = ?",
-        (reason, error, rfc3339(), task_id),
+        (reason, storable(error) if error else error, rfc3339(), task_id),
     )
 
 
@@ -115,7 +115,7 @@ def mark_failed(task_id: str, reason: str, error: str, *, status: str = "failed"
     now = rfc3339()
     execute(
         "UPDATE tasks SET status = ?, reason = ?, last_error = ?, updated_at = ?, completed_at = ? WHERE task_id = ?",
-        (status, reason, error, now, now, task_id),
+        (status, reason, storable(error), now, now, task_id),
     )
 
 

@@ -40,3 +40,6 @@ CREATE TABLE facts (
     value TEXT NOT NULL,
     at TEXT NOT NULL
 ) WITHOUT ROWID
+;;
+-- What a site's robots.txt asks for, apart from what its platform asks for: the longer counts.
+ALTER TABLE hosts ADD COLUMN robots_delay REAL

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lienworker.store import clock as store_clock
+from lienworker.store.database import close, open_store
+from lienworker.store.folder import DataFolder
+
+from .helpers import Player
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[DataFolder]:
+    """An open store in an empty data folder."""
+    yield open_store(tmp_path / "data")
+    close()
+
+
+class Clock:
+    """A wall clock that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.ms = time.time_ns() // 1_000_000
+
+    def go(self, ms: int) -> None:
+        self.ms += ms
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(store_clock, "time", SimpleNamespace(time_ns=lambda: made.ms * 1_000_000))
+    return made
+
+
+@pytest.fixture
+def player(folder: DataFolder) -> Iterator[Callable[..., Player]]:
+    """Starts other processes on the same data folder; none of them is left over."""
+    players: list[Player] = []
+
+    def start(part: str, *arguments: Any, **environment: str) -> Player:
+        players.append(Player(part, folder.root, *arguments, **environment))
+        return players[-1]
+
+    yield start
+    for one in players:
+        one.clear_away()

@@ -1,0 +1,94 @@
+"""`pending/*.json`: a view for people that can be made again from the database."""
+
+from __future__ import annotations
+
+import json
+
+from lienworker.store.database import execute, write
+from lienworker.store.folder import DataFolder
+from lienworker.store.pending import item, pending_path, rebuild, remove_pending, write_pending
+from lienworker.store.results import mark_synced, result
+
+from .helpers import add_tasks, store_result
+
+
+def _stored(folder: DataFolder, task_id: str, generation: int = 1, **fields: object) -> str:
+    """A stored result with its file, as the scrape step leaves them; gives the file's place."""
+    store_result(task_id, generation, json_path=pending_path(task_id), **fields)
+    found = result(task_id)
+    assert found is not None
+    write_pending(folder, found)
+    return pending_path(task_id)
+
+
+def _names(folder: DataFolder) -> set[str]:
+    return {path.name for path in folder.pending.iterdir()}
+
+
+def test_a_result_becomes_one_file_that_people_can_read(folder: DataFolder) -> None:
+    add_tasks("t1")
+    place = _stored(folder, "t1", data={"owner_name": "Zoë"})
+
+    content = json.loads((folder.root / place).read_text(encoding="utf-8"))
+    found = result("t1")
+    assert found is not None
+    assert content == {**item(found), "raw_file": "raw/page.html.gz"}
+    assert content["data"] == {"owner_name": "Zoë"}
+    assert content["raw_html_hash"] == found["raw_sha256"]
+    assert _names(folder) == {"t1.json"}, "nothing is left aside"
+
+
+def test_rebuilding_what_is_right_changes_nothing(folder: DataFolder) -> None:
+    add_tasks("t1", "t2")
+    _stored(folder, "t1")
+    _stored(folder, "t2")
+    assert rebuild(folder) == (0, 0)
+
+
+def test_rebuilding_makes_what_is_missing_and_removes_what_is_too_much(folder: DataFolder) -> None:
+    add_tasks("missing", "delivered", "archived", "kept")
+    places = {name: _stored(folder, name) for name in ("missing", "delivered", "archived", "kept")}
+    before = (folder.root / places["missing"]).read_bytes()
+    remove_pending(folder, "missing")
+    remove_pending(folder, "missing")
+    (folder.pending / "stranger.json").write_text("{}")
+    with write("test"):
+        mark_synced("delivered", 1)
+        execute("UPDATE results SET json_path = NULL WHERE task_id = 'archived'")
+
+    assert rebuild(folder) == (1, 3)
+
+    assert _names(folder) == {"missing.json", "kept.json"}
+    assert (folder.root / places["missing"]).read_bytes() == before
+
+
+def test_rebuilding_mends_a_file_that_a_power_loss_has_emptied(folder: DataFolder) -> None:
+    """Files here are not flushed, so an empty one under a good name is just what a power loss leaves."""
+    add_tasks("t1")
+    place = folder.root / _stored(folder, "t1")
+    whole = place.read_bytes()
+    place.write_bytes(b"")
+
+    rebuild(folder)
+
+    assert place.read_bytes() == whole
+
+
+def test_rebuilding_mends_a_file_that_tells_of_an_older_result(folder: DataFolder) -> None:
+    add_tasks("t1")
+    place = folder.root / _stored(folder, "t1", data={"owner_name": "Old"})
+    store_result("t1", 2, json_path=pending_path("t1"), data={"owner_name": "New"})
+
+    rebuild(folder)
+
+    assert json.loads(place.read_text())["data"] == {"owner_name": "New"}
+
+
+def test_hostile_task_ids_stay_inside_the_folder(folder: DataFolder) -> None:
+    ids = ["../../x", "a/b", "CON", "T1", "t1", "n" * 300]
+    add_tasks(*ids)
+    places = [folder.root / _stored(folder, task_id) for task_id in ids]
+
+    assert len({str(place).casefold() for place in places}) == len(ids)
+    assert all(place.parent == folder.pending and place.is_file() for place in places)
+    assert rebuild(folder) == (0, 0)
