@@ -13,6 +13,7 @@ from typing import Any
 from lienworker.demo.site import DemoSite, demo_site
 from lienworker.settings import Settings
 from lienworker.store.counts import failures, task_counts
+from lienworker.store.queries import TaskFilter, find_results
 
 #: The parcels that fail on purpose, by reason.
 _ON_PURPOSE = {"captcha": 1, "http_404": 1}
@@ -27,11 +28,13 @@ def demonstrate(
     with ExitStack() as stack:
         site = stack.enter_context(demo_site(slow_seconds=1.0))
         root = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lienworker-demo-")))
-        say(f"Juniper County (invented) is on {site.url}; the data folder is {root}")
+        fate = "stays" if keep else "is removed at the end (--keep FOLDER leaves it)"
+        say(f"Juniper County (invented) is on {site.url}; the data folder {root} {fate}")
         file = root / "parcels.jsonl"
         root.mkdir(parents=True, exist_ok=True)
         file.write_text(_list_of(site, parcels), encoding="utf-8")
         run_file(_demo_settings(settings, root), str(file), _OPTIONS)
+        _show_one(say)
         return _judge(parcels, say)
 
 
@@ -57,6 +60,16 @@ def _demo_settings(settings: Settings, root: Path) -> Settings:
         retry_delay=0.2,
         fetch_attempts=3,
     )
+
+
+def _show_one(say: Callable[[str], None]) -> None:
+    """One result, so that a newcomer sees what all this is for."""
+    for row in find_results(TaskFilter(), limit=1):
+        data = row["data"]
+        say(f"For example {row['parcel_id']}: {data.get('owner_name')}, {data.get('property_address')},")
+        say(
+            f"  total due {data.get('total_due')}, {len(data.get('liens', []))} liens, {len(data.get('sales', []))} sales"
+        )
 
 
 def _judge(parcels: int, say: Callable[[str], None]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from lienworker.demo.site import DemoSite
 from lienworker.gateway.reference import ReferenceGateway, reference_gateway
 from tests.node import Node
+from tests.ondemand.desk import Desk, desk
 
 
 @pytest.fixture
@@ -44,3 +46,10 @@ def gateway_tasks(site: DemoSite, n: int, start: int = 1) -> list[dict[str, Any]
         }
         for number, row in enumerate(site.parcels(n, start), start)
     ]
+
+
+@pytest.fixture
+def here(tmp_path: Path, gateway: ReferenceGateway) -> Iterator[Desk]:
+    """A worker's hands in this process."""
+    with desk(tmp_path / "data", gateway) as opened:
+        yield opened
