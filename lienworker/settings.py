@@ -226,6 +226,16 @@ class Settings:
         _number(int, 0, 10**9),
         "Free megabytes under which fetching stops until there is room.",
     )
+    platforms_folder: Path | None = _setting(
+        "LIENWORKER_PLATFORMS", None, _folder, "A folder with platforms of your own: Python files or TOML definitions."
+    )
+    web_host: str = _setting("LIENWORKER_WEB_HOST", "127.0.0.1", _text, "Where the monitor listens.")
+    web_port: int = _setting(
+        "LIENWORKER_WEB_PORT", 5555, _number(int, 0, 65535), "The monitor's port; 0 turns it off in `up`."
+    )
+    web_token: str | None = _setting(
+        "LIENWORKER_WEB_TOKEN", None, _text, "What visitors of the monitor must know; needed off loopback.", secret=True
+    )
     log_level: str = _setting(
         "LIENWORKER_LOG_LEVEL", "info", _choice("debug", "info", "warning", "error"), "How much is logged."
     )
