@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from lienworker.actors.runtime import Runtime
 from lienworker.errors import PageError
@@ -41,7 +41,7 @@ def store_scrapes(runtime: Runtime, group: Sequence[Scraped]) -> None:
         return
     results = {item.row.id: _result(item) for item in group if isinstance(item.outcome, ParsedPage)}
     for result in results.values():
-        write_pending(runtime.folder, asdict(result))
+        write_pending(runtime.folder, result.as_row())
     with write("scrape"):
         for item in group:
             if isinstance(item.outcome, PageError):

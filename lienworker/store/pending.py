@@ -37,8 +37,10 @@ def item(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _content(row: dict[str, Any]) -> bytes:
+    """A field a line: readable, and without `indent`, which costs four times as much."""
     content = {**item(row), "raw_file": row["html_path"]}
-    return json.dumps(content, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+    lines = (f' "{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in content.items())
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "replace")
 
 
 def write_pending(folder: DataFolder, row: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from lienworker.store.clock import rfc3339
@@ -41,6 +41,10 @@ class NewResult:
     parser_version: str
     scraped_at: str
     parse_duration_ms: int
+
+    def as_row(self) -> dict[str, Any]:
+        """As the table holds it, with the data itself, not a copy."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 def save_result(result: NewResult) -> None:
