@@ -23,8 +23,9 @@ from lienworker.store.folder import DataFolder
 
 #: Few queues: each one that a worker listens on costs idle polling.
 BEAT, FETCH, SCRAPE, UPLOAD = "beat", "fetch", "scrape", "upload"
-#: The longest pause between two looks of an idle worker into a queue, ms. Dramatiq's second is too long for us.
-_IDLE_POLL_MS = 200
+#: The longest pause between two looks of an idle worker into a queue, ms: short where somebody waits, long elsewhere.
+_IDLE_POLL_MS = {BEAT: 1000, FETCH: 200, SCRAPE: 300, UPLOAD: 200}
+_NOTHING_TO_UPLOAD_MS = 1000  # not longer: a stop waits for it
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +39,13 @@ class TokenBroker(RedisBroker):
             self.queues.add(queue_name)
             self.emit_after("declare_queue", queue_name)
 
+    is_silent = False  # standalone: nothing is ever put into the upload queue
+
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Any:
-        return super().consume(queue_name, prefetch, min(timeout, _IDLE_POLL_MS))
+        longest = _IDLE_POLL_MS[queue_name]
+        if queue_name == UPLOAD and self.is_silent:
+            longest = _NOTHING_TO_UPLOAD_MS
+        return super().consume(queue_name, prefetch, longest)
 
 
 class Hygiene(Middleware):
@@ -62,6 +68,7 @@ def setup_broker(settings: Settings, *middleware: Middleware) -> TokenBroker:
         namespace=_namespace(settings),
         middleware=[PeriodiqMiddleware(), AsyncIO(), CurrentMessage(), Hygiene(), *middleware],
     )
+    broker.is_silent = settings.mode == "standalone"
     dramatiq.set_broker(broker)
     return broker
 

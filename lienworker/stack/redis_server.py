@@ -54,6 +54,7 @@ def command(folder: DataFolder) -> list[str]:
         "appendfsync": "everysec",
         "save": "60 1000",
         "daemonize": "no",
+        "hz": "1",  # its own chores need not be prompt
         "stop-writes-on-bgsave-error": "no",
         "aof-load-truncated": "yes",
         "loglevel": "warning",

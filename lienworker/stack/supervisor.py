@@ -40,7 +40,7 @@ _BOOT_PATIENCE = 15.0
 _LONGEST_PATIENCE = 240.0
 _PR_SET_PDEATHSIG = 1
 #: Dramatiq reads these when it is imported: how soon an idle thread sees a stop, and a consumer a new Redis; ms.
-_DRAMATIQ = {"dramatiq_worker_timeout": "300", "dramatiq_restart_delay": "500"}
+_DRAMATIQ = {"dramatiq_worker_timeout": "500", "dramatiq_restart_delay": "500"}
 
 logger = logging.getLogger(__name__)
 
