@@ -66,10 +66,9 @@ def _show_one(say: Callable[[str], None]) -> None:
     """One result, so that a newcomer sees what all this is for."""
     for row in find_results(TaskFilter(), limit=1):
         data = row["data"]
+        liens, sales = len(data.get("liens", [])), len(data.get("sales", []))
         say(f"For example {row['parcel_id']}: {data.get('owner_name')}, {data.get('property_address')},")
-        say(
-            f"  total due {data.get('total_due')}, {len(data.get('liens', []))} liens, {len(data.get('sales', []))} sales"
-        )
+        say(f"  total due {data.get('total_due')}, {liens} liens, {sales} sales")
 
 
 def _judge(parcels: int, say: Callable[[str], None]) -> int:
