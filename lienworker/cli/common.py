@@ -17,6 +17,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
+def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several options as one decorator, for commands that share them."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
 def load_settings() -> Settings:
     from lienworker.settings import Settings
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,31 +17,25 @@ from lienworker.cli.common import (
     print_rows,
     print_table,
     shown,
+    with_options,
 )
 from lienworker.cli.progress import Progress
 
 if TYPE_CHECKING:
     from lienworker.outbox.rows_by_hand import RowFilter
 
-F = TypeVar("F", bound=Callable[..., Any])
 _STATES = ["waiting", "leased", "held", "delivered", "superseded", "parked", "discarded"]
 _TOPICS = ["upload_raw", "upload_result", "report_failure"]
 _COLUMNS = ("id", "topic", "state", "reason", "county", "parcel_id", "task_id", "created_at")
 
-_FILTERS = [
+_filters = with_options(
     click.option("--id", "ids", multiple=True, type=int, help="Only this row; may be given several times."),
     click.option("--topic", type=click.Choice(_TOPICS), help="Only rows of this kind."),
     click.option("--reason", help="Only rows with this reason."),
     click.option("--county", help="Only rows of this county."),
     click.option("--fingerprint", help="Only rows with this error, as `outbox status` names it."),
     click.option("--since", type=click.DateTime(), help="Only rows from then on (UTC)."),
-]
-
-
-def _filters(function: F) -> F:
-    for option in reversed(_FILTERS):
-        function = option(function)
-    return function
+)
 
 
 def _filter_of(options: dict[str, Any], state: str | None = None) -> RowFilter:

@@ -10,23 +10,26 @@ from typing import Any
 
 import click
 
-from lienworker.cli.common import json_option, load_settings, open_folder, plural, print_json, print_rows, shown
+from lienworker.cli.common import (
+    json_option,
+    load_settings,
+    open_folder,
+    plural,
+    print_json,
+    print_rows,
+    shown,
+    with_options,
+)
 from lienworker.cli.tasks import filter_of
 
 _COLUMNS = ("task_id", "parcel_id", "platform", "county", "owner_name", "property_address", "total_due", "scraped_at")
 
-_FILTERS = [
+_filters = with_options(
     click.option("--platform", help="Only results of this platform."),
     click.option("--state", help="Only results of this state."),
     click.option("--county", help="Only results of this county."),
     click.option("--text", help="Only results with this in their task id or parcel id."),
-]
-
-
-def _filters(function: Any) -> Any:
-    for option in reversed(_FILTERS):
-        function = option(function)
-    return function
+)
 
 
 @click.group(epilog="Example: lienworker results export --format csv --output results.csv")

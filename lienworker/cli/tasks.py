@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,17 +15,17 @@ from lienworker.cli.common import (
     print_rows,
     print_table,
     shown,
+    with_options,
 )
 
 if TYPE_CHECKING:
     from lienworker.outbox.operator import Done
     from lienworker.store.queries import TaskFilter
 
-F = TypeVar("F", bound=Callable[..., Any])
 _STATUSES = ["pending", "processing", "completed", "failed", "expired"]
 _COLUMNS = ("task_id", "status", "queue", "platform", "county", "parcel_id", "reason", "url")
 
-_FILTERS = [
+filter_options = with_options(
     click.option("--status", type=click.Choice(_STATUSES), help="Only tasks with this status."),
     click.option("--reason", help="Only tasks that failed for this reason."),
     click.option("--platform", help="Only tasks of this platform."),
@@ -35,13 +34,7 @@ _FILTERS = [
     click.option("--queue", type=click.Choice(["urgent", "default"]), help="Only tasks in this queue."),
     click.option("--source", type=click.Choice(["gateway", "local_file", "cli"]), help="Only tasks from there."),
     click.option("--text", help="Only tasks with this in their id, parcel id or URL."),
-]
-
-
-def filter_options(function: F) -> F:
-    for option in reversed(_FILTERS):
-        function = option(function)
-    return function
+)
 
 
 def filter_of(options: dict[str, Any]) -> TaskFilter:
