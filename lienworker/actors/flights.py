@@ -34,8 +34,8 @@ class Flights(Generic[T]):
         flight.add_done_callback(lambda done: self._arrived.put((row, done)))
 
     def gather(self, most: int, patience: float) -> list[tuple[Claimed, Future[T]]]:
-        """What has arrived: waits for the first, then a moment for the others."""
-        arrived = self._arrived.gather(most, patience)
+        """What has arrived: waits for the first, then a moment for others that are in the air."""
+        arrived = self._arrived.gather(min(most, len(self._in_air)), patience)
         return [(row, flight) for row, flight in arrived if self._in_air.pop(row.id, None)]
 
     def abandon(self) -> list[Claimed]:
