@@ -21,11 +21,16 @@ from lienworker.intake.work import take_work
 from lienworker.outbox import breaker
 from lienworker.outbox.breaker import Gate, Trouble
 from lienworker.outbox.turns import is_held_by, turn
+from lienworker.store.clock import now_ms
 from lienworker.store.counts import task_counts
 from lienworker.store.database import one_row, write
+from lienworker.store.facts import fact, set_fact
 
 _TURN_SECONDS = 60.0
 _LOOK_SECONDS = 0.25
+#: When the Gateway wants to be asked again, in ms.
+NEXT_POLL = "collect_next_poll"
+_LONGEST_PAUSE = 3600.0
 #: The Gateway takes a capacity over 100 for 100, and one of 0 for 10.
 _MOST = 100
 
@@ -53,7 +58,10 @@ class Collector:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._next_poll = 0.0
+        asked = fact(NEXT_POLL)
+        wait = (int(asked) - now_ms()) / 1000 if asked else 0.0
+        # What the Gateway asked for outlives a turn and a restart; a clock that was wrong does not.
+        self._next_poll = time.monotonic() + (wait if 0 < wait <= _LONGEST_PAUSE else 0.0)
 
     def run(self, until: float) -> None:
         stopping = self._runtime.stopping
@@ -99,6 +107,8 @@ class Collector:
             )
         elif not reply.cut:
             self._next_poll = time.monotonic() + reply.retry_after
+            with write("collect_pause"):
+                set_fact(NEXT_POLL, str(now_ms() + int(1000 * reply.retry_after)))
         if breaker.gate("work") is not Gate.CLOSED:
             with write("collect_success"):
                 breaker.note_success("work")

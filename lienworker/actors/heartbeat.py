@@ -60,6 +60,8 @@ def send_heartbeat(here: Runtime) -> None:
     words = "acknowledged" if isinstance(outcome, Accepted) else outcome.words
     with write("heartbeat"):
         set_fact(BEAT_OUTCOME, words)
+        if not is_well:  # half the time until the next: one lost beat must not make a gap of two
+            set_fact(LAST_BEAT, str(now_ms() - int(500 * here.settings.heartbeat)))
         if isinstance(outcome, Accepted) and outcome.reply.command_names:
             set_fact(COMMANDS, " ".join(outcome.reply.command_names))
     if isinstance(outcome, Accepted):
@@ -79,7 +81,7 @@ def obey(command: str) -> None:
 
 def body(here: Runtime) -> dict[str, object]:
     """The fields of the contract, and the queue depths beside them."""
-    tasks, outbox = task_counts(), outbox_counts()
+    tasks, results, outbox = task_counts(), outbox_counts("upload_result"), outbox_counts()
     return heartbeat_body(
         active_tasks=tasks["processing"],
         completed_last_minute=_ended("completed"),
@@ -93,7 +95,7 @@ def body(here: Runtime) -> dict[str, object]:
                 "processing": tasks["processing"],
                 "completed": tasks["completed"],
                 "failed": tasks["failed"],
-                "unsynced": outbox["waiting"] + outbox["leased"] + outbox["held"],
+                "unsynced": results["waiting"] + results["leased"] + results["held"],
                 "parked": outbox["parked"],
             },
             "pid": os.getpid(),

@@ -37,7 +37,8 @@ class Replayed:
 
 
 def rows_to_replay(wanted: RowFilter, *, include_held: bool) -> list[int]:
-    return find_ids(wanted, _STATES, _ALL_HELD if include_held else _USUAL)
+    """What is meant. A result whose raw file was discarded can never go, so it is left where it is."""
+    return find_ids(wanted, _STATES, _ALL_HELD if include_held else _USUAL, but_not="raw_discarded")
 
 
 def replay(settings: Settings, ids: list[int], wanted: RowFilter, show: Callable[[int, int], None]) -> Replayed:

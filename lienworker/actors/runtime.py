@@ -13,7 +13,7 @@ from lienworker.gateway.client import GatewayClient
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.deliveries import configure
 from lienworker.outbox.leases import Holder
-from lienworker.platforms import Registry, default_registry
+from lienworker.platforms import Registry, registry_with
 from lienworker.settings import Settings
 from lienworker.store.database import open_store
 from lienworker.store.folder import DataFolder
@@ -33,6 +33,25 @@ class RawBound:
         self.now = min(self._most, self.now + 1) if is_well else max(1, self.now // 2)
 
 
+class ResultBound:
+    """How many results go in one call: a quarter after trouble, twice as many after a full one that went well.
+
+    So a result that brings the Gateway down is alone in the end, and its neighbours are through.
+    """
+
+    #: With the Gateway's stop after eleven failures, larger batches are harder to take apart.
+    MOST = 100
+
+    def __init__(self) -> None:
+        self.now = self.MOST
+
+    def note(self, size: int, *, is_well: bool) -> None:
+        if not is_well:
+            self.now = max(1, min(size, self.now) // 4)
+        elif size >= self.now:
+            self.now = min(self.MOST, 2 * self.now)
+
+
 class Runtime:
     """The surroundings of the steps. `slots` is how many of them may run in this process at a time."""
 
@@ -42,12 +61,13 @@ class Runtime:
         self.holder = holder
         self.loop = loop
         self.rules = rules_of(settings)
-        self.registry: Registry = default_registry()
+        self.registry: Registry = registry_with(settings.platforms_folder)
         self.stopping = threading.Event()
         self._places = threading.BoundedSemaphore(max(1, holder.slots))
         self.uploading = threading.Lock()
         self.last_success: dict[str, float] = {}
         self.raw_bound = RawBound(settings.upload_concurrency)
+        self.result_bound = ResultBound()
         self._gateway: GatewayClient | None = None
         self._fetcher: Fetcher | None = None
         self._making = threading.Lock()
@@ -57,7 +77,7 @@ class Runtime:
         """Made on the event loop when it is first needed."""
         with self._making:
             if self._fetcher is None:
-                self._fetcher = asyncio.run_coroutine_threadsafe(_make_fetcher(self.settings), self.loop).result()
+                self._fetcher = asyncio.run_coroutine_threadsafe(make_fetcher(self.settings), self.loop).result()
             return self._fetcher
 
     @contextmanager
@@ -118,7 +138,8 @@ async def _make_gateway(settings: Settings, folder: DataFolder) -> GatewayClient
     return GatewayClient(settings.gateway_url, settings.gateway_token, settings.worker_id or folder.worker_id())
 
 
-async def _make_fetcher(settings: Settings) -> Fetcher:
+async def make_fetcher(settings: Settings) -> Fetcher:
+    """On the event loop that will use it."""
     return Fetcher(
         FetchOptions(
             user_agent=settings.user_agent,

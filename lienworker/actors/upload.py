@@ -14,9 +14,10 @@ from dramatiq.middleware import CurrentMessage
 
 from lienworker.actors.app import broker, runtime, wake
 from lienworker.actors.flights import Flights
-from lienworker.actors.runtime import Runtime
+from lienworker.actors.runtime import ResultBound, Runtime
 from lienworker.actors.upload_outcomes import (
     RawFile,
+    call_off,
     prepare_raw,
     prepare_results,
     store_raws,
@@ -26,14 +27,12 @@ from lienworker.actors.upload_outcomes import (
 from lienworker.broker import UPLOAD
 from lienworker.crash import reach
 from lienworker.gateway.outcomes import Outcome
-from lienworker.gateway.taking_apart import Item, deliver
+from lienworker.gateway.taking_apart import Item, deliver_in_parts
 from lienworker.gateway.wire import ClosedReply, RawReply, ResultsReply
 from lienworker.outbox.closing import give_back
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.uploads import Claim, claim_uploads
 
-#: Results in one call: with the Gateway's stop after eleven failures, larger batches are harder to take apart.
-RESULTS_A_BATCH = 100
 _REPORTS_A_BATCH = 16
 #: How long one message may go on before others get their turn, s.
 _SHARE = 10.0
@@ -59,27 +58,40 @@ class Uploader:
         return False
 
     def send_raws(self) -> int:
-        """Raw files in parallel, as many as the Gateway has shown to take."""
-        rows = claim_uploads("upload_raw", self.runtime.raw_bound.now, self.claim)
+        """Raw files in parallel, as many as the Gateway has shown to take, until a batch of results can follow."""
         flights: Flights[Outcome[RawReply]] = Flights(self.runtime.loop)
+        sent, is_drained = 0, False
+        while True:
+            bound = self.runtime.raw_bound.now
+            if not is_drained and sent < ResultBound.MOST and len(flights) <= bound // 2:
+                rows = claim_uploads("upload_raw", min(bound - len(flights), ResultBound.MOST - sent), self.claim)
+                self._launch_raws(rows, flights)
+                sent, is_drained = sent + len(rows), not rows
+            if not flights:
+                if is_drained or sent >= ResultBound.MOST:
+                    return sent
+                continue
+            store_raws(self.runtime, flights.gather(max(1, bound // 2), patience=0.2))
+            if self.runtime.stopping.is_set():
+                give_back(flights.abandon())
+                return sent
+
+    def _launch_raws(self, rows: list[Claimed], flights: Flights[Outcome[RawReply]]) -> None:
         for row in rows:
             file = prepare_raw(self.runtime, row)
             if file:
                 flights.launch(row, self._upload(file))
-        while flights:
-            store_raws(self.runtime, flights.gather(len(rows), patience=0.2))
-            if self.runtime.stopping.is_set():
-                give_back(flights.abandon())
-        return len(rows)
+        if rows and not flights:
+            call_off("raw")
 
     def send_results(self) -> int:
         """One batch, taken apart as far as needed to know each item's fate."""
-        rows = claim_uploads("upload_result", RESULTS_A_BATCH, self.claim)
-        prepared = prepare_results(rows)
-        if prepared:
-            fates = self._wait(deliver([item for _, item in prepared], self._submit))
-            store_results(self.runtime, [(row, fate) for (row, _), fate in zip(prepared, fates, strict=True)])
-        return len(rows)
+        rows = claim_uploads("upload_result", self.runtime.result_bound.now, self.claim)
+        batch = prepare_results(self.runtime, rows)
+        if batch.items:
+            fates = self._wait(deliver_in_parts([item for _, item in batch.items], self._submit))
+            store_results(self.runtime, [(row, fate) for (row, _), fate in zip(batch.items, fates, strict=True)])
+        return batch.settled + len(batch.items)
 
     def send_reports(self) -> int:
         rows = claim_uploads("report_failure", _REPORTS_A_BATCH, self.claim)

@@ -69,21 +69,46 @@ def prepare_raw(runtime: Runtime, row: Claimed) -> RawFile | None:
     return RawFile(runtime.folder.root / page.path, raw_name(*keys, page.sha256, extension), metadata)  # type: ignore[call-arg]
 
 
-def prepare_results(rows: Sequence[Claimed]) -> list[tuple[Claimed, dict[str, Any]]]:
+def call_off(endpoint: str) -> None:
+    """No row made a call: if one was to be a probe, another may."""
+    with write("call_off_probe"):
+        breaker.call_off_probe(endpoint)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Results that may be sent together, and how many rows came to an end or a step further without a call."""
+
+    items: list[tuple[Claimed, dict[str, Any]]]
+    settled: int
+
+
+def prepare_results(runtime: Runtime, rows: Sequence[Claimed]) -> Batch:
     """The items of rows that may be sent now, made fit; what cannot be sent as it is, is parked."""
     stored = uploads.result_rows(rows)
+    ordered = uploads.keep_order(rows, stored)
     prepared, unfit = [], []
-    for row in uploads.keep_order(rows, stored):
+    for row in ordered.sendable:
         fitted = fit_result(result_item(stored[row.task_id]))
         if isinstance(fitted, FitResult):
             prepared.append((row, dict(fitted.item)))
         else:
             unfit.append((row, fitted))
-    if unfit:
+    if unfit or (rows and not prepared):
         with write("upload_unfit"):
             for row, problem in unfit:
                 uploads.park(row, problem.reason, problem.detail)
-    return prepared
+            if not prepared:
+                breaker.call_off_probe("results")
+    for row in ordered.superseded:
+        remove_overtaken(runtime, row, stored.get(row.task_id))
+    return Batch(prepared, len(unfit) + len(ordered.superseded))
+
+
+def remove_overtaken(runtime: Runtime, row: Claimed, found: dict[str, Any] | None) -> None:
+    """The file for people goes with the result, unless a newer result of the same task has taken its place."""
+    if found and found["generation"] == row.generation:
+        remove_pending(runtime.folder, row.task_id)
 
 
 def store_raws(runtime: Runtime, arrived: Sequence[tuple[Claimed, Future[Outcome[RawReply]]]]) -> None:
@@ -118,14 +143,18 @@ def store_results(runtime: Runtime, fates: Sequence[tuple[Claimed, Fate]]) -> No
     delivered = []
     with write("upload_result"):
         stored = [row for row, fate in fates if isinstance(fate, Stored)]
-        if stored:
-            breaker.note_success("results", len(stored))
+        refused = sum(isinstance(fate, RefusedAlone) for _, fate in fates)
+        if stored or refused:
+            breaker.note_success("results", len(stored), calls=1)
         for row in stored:
             if uploads.result_delivered(row):
                 delivered.append(row.task_id)
         for row, fate in fates:
             _store_unsent(runtime, row, fate)
         _judge_undecided(runtime, fates, any_stored=bool(stored))
+    runtime.result_bound.note(
+        len(fates), is_well=bool(stored) or not any(isinstance(fate, Undecided) for _, fate in fates)
+    )
     for task_id in delivered:
         remove_pending(runtime.folder, task_id)
     if delivered:
@@ -137,25 +166,40 @@ def _store_unsent(runtime: Runtime, row: Claimed, fate: Fate) -> None:
         uploads.park(row, "gateway_refused", fate.words)
     elif isinstance(fate, FailedAlone):
         due_at = now_ms() + breaker.delay_ms(1, runtime.settings.gateway_retry, None)
-        uploads.blame(row, "gateway_failed", fate.words, due_at)
+        most = breaker.most_blame("results") if fate.by_crash else breaker.LEAST_BLAME
+        uploads.blame(row, "gateway_failed", fate.words, due_at, most=most)
 
 
 def _judge_undecided(runtime: Runtime, fates: Sequence[tuple[Claimed, Fate]], *, any_stored: bool) -> None:
-    undecided = [(row, fate.cause) for row, fate in fates if isinstance(fate, Undecided)]
-    if not undecided:
+    undecided = [(row, fate) for row, fate in fates if isinstance(fate, Undecided)]
+    if len(fates) == 1 and undecided and _blame_for_the_same(runtime, *undecided[0]):
         return
-    trouble = _trouble(undecided[0][1])
-    due_at = _open_breaker(runtime, "results", undecided[0][1], trouble, any_success=any_stored)
-    is_single = len(undecided) == 1
-    for row, cause in undecided:
-        uploads.put_off(row, trouble, due_at, perhaps_the_row=is_single and cause.perhaps_the_row)
+    if undecided and undecided[0][1].cause.perhaps_the_row and len(fates) > 1:
+        breaker.note_first_failure("results")
+    for row, fate in undecided:
+        trouble = _trouble(fate.cause)
+        due_at = _open_breaker(runtime, "results", fate.cause, trouble, any_success=any_stored)
+        # In a batch nobody can tell who it was; a row that was alone may be to blame.
+        uploads.put_off(row, trouble, due_at, perhaps_the_row=len(fates) == 1 and fate.cause.perhaps_the_row)
+
+
+def _blame_for_the_same(runtime: Runtime, row: Claimed, fate: Undecided) -> bool:
+    """A row that failed before with these very words, while others were stored, is at it again."""
+    if not uploads.is_the_same_again(row, fate.cause.words):
+        return False
+    breaker.call_off_probe("results")
+    due_at = now_ms() + breaker.delay_ms(1, runtime.settings.gateway_retry, None)
+    most = breaker.most_blame("results") if fate.cause.perhaps_the_row else breaker.LEAST_BLAME
+    uploads.blame(row, "gateway_failed", fate.cause.words, due_at, most=most)
+    return True
 
 
 def _judge_destination(runtime: Runtime, endpoint: str, outcomes: Sequence[tuple[Claimed, Outcome[Any]]]) -> None:
     """Blame the right one: a row only if it fails again while others go through, else the destination."""
     successes = sum(isinstance(outcome, Accepted) for _, outcome in outcomes)
-    if successes:
+    if successes or any(isinstance(outcome, Refused) for _, outcome in outcomes):  # a refusal is an answer, too
         breaker.note_success(endpoint, successes)
+    if successes:
         runtime.last_success[endpoint] = time.monotonic()
     failed = [(row, outcome) for row, outcome in outcomes if isinstance(outcome, Unavailable)]
     for row, outcome in failed:

@@ -25,10 +25,12 @@ class RefusedAlone:
 class FailedAlone:
     """Answered with a database error when sent by itself, in a delivery that stored others.
 
-    Very likely the item's fault; to be believed after it happened several times.
+    Very likely the item's fault; to be believed after it happened several times. `by_crash`: the call itself broke (a
+    5xx, a time-out) as it did for every group with this item in it, which chance can do too.
     """
 
     words: str
+    by_crash: bool = False
 
 
 @dataclass(frozen=True, slots=True)

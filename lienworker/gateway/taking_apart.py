@@ -40,6 +40,43 @@ async def deliver(items: Sequence[Item], submit: Submit) -> list[Fate]:
     return delivery.fates()
 
 
+async def deliver_in_parts(items: Sequence[Item], submit: Submit) -> list[Fate]:
+    """The same, and if a call with many items breaks in a way that one of them could cause, their halves are tried.
+
+    A half that goes through shows that the destination lives; the other one is then looked into until the item is
+    found. If neither goes through, it is the destination: three calls instead of one.
+    """
+    fates = await deliver(items, submit)
+    if len(items) == 1 or not all(_perhaps_one_of_them(fate) for fate in fates):
+        return fates
+    middle = len(items) // 2
+    first = await deliver(items[:middle], submit)
+    second = await deliver(items[middle:], submit)
+    if _lives(first) and not _lives(second):
+        second = await _find_it(items[middle:], second, submit)
+    elif _lives(second) and not _lives(first):
+        first = await _find_it(items[:middle], first, submit)
+    return [*first, *second]
+
+
+async def _find_it(items: Sequence[Item], fates: list[Fate], submit: Submit) -> list[Fate]:
+    """The destination lives, and these items broke a call: one of them may be the one."""
+    if len(items) == 1:
+        fate = fates[0]
+        is_it = isinstance(fate, Undecided) and fate.cause.perhaps_the_row
+        return [FailedAlone(fate.cause.words, by_crash=True)] if is_it and isinstance(fate, Undecided) else fates
+    return await deliver_in_parts(items, submit)
+
+
+def _perhaps_one_of_them(fate: Fate) -> bool:
+    return isinstance(fate, Undecided) and fate.cause.perhaps_the_row
+
+
+def _lives(fates: Sequence[Fate]) -> bool:
+    """Whether anything in here was answered as the contract says."""
+    return any(not isinstance(fate, Undecided) for fate in fates)
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
     """Items (their positions) to be sent together. `owed`: failures among them by the counts of earlier replies."""

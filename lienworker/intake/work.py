@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from lienworker.errors import PageError
 from lienworker.gateway.work import WorkTask
@@ -18,11 +18,14 @@ from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import host_of, register_in_transaction
 from lienworker.platforms import Registry, Target
 from lienworker.store import tasks
-from lienworker.store.clock import now_ms, rfc3339, to_ms
-from lienworker.store.database import write
+from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.database import storable, write
 from lienworker.store.tasks import NewTask
 
 #: The kinds of task that a worker can do. An empty one is what early Gateways sent.
+_FIRST_YEAR = 2000
+_NO_PROXY: tuple[Any, ...] = (None, "", {})
+_PROXY_SCHEMES = {"http", "https", "socks4", "socks5", "socks5h"}
 _TYPES = {"", "scrape", "scrape_parcel", "parcel"}
 
 
@@ -43,6 +46,7 @@ def take_work(work: Sequence[WorkTask], registry: Registry, expiry_hours: float)
         new = _new_task(task, expiry_hours)
         try:
             new.url = _url_of(task, registry)
+            new.proxy = _proxy_of(task)
             platform = registry.get(task.platform) if task.platform else registry.for_url(new.url)
             if platform:
                 politeness[host_of(new.url)] = Politeness(platform.delay, platform.concurrency)
@@ -57,9 +61,10 @@ def take_work(work: Sequence[WorkTask], registry: Registry, expiry_hours: float)
 
 def _new_task(task: WorkTask, expiry_hours: float) -> NewTask:
     received = now_ms()
-    created = rfc3339(int(task.created_at.timestamp() * 1000)) if task.created_at else rfc3339(received)
     # Counted from when it was created, or from when it came where that is absurd.
-    base = to_ms(created) if to_ms(created) <= received else received
+    is_absurd = task.created_at is None or task.created_at.year < _FIRST_YEAR
+    base = received if is_absurd or task.created_at is None else int(task.created_at.timestamp() * 1000)
+    created, base = rfc3339(base), min(base, received)
     return NewTask(
         source="gateway",
         url=task.url or "",
@@ -73,7 +78,7 @@ def _new_task(task: WorkTask, expiry_hours: float) -> NewTask:
         task_id=task.task_id or _made_up_id(task),
         created_at=created,
         expires_at=rfc3339(base + int(timedelta(hours=expiry_hours).total_seconds() * 1000)),
-        proxy=proxy_url(task.proxy),
+        proxy=None,
     )
 
 
@@ -104,6 +109,17 @@ def _url_of(task: WorkTask, registry: Registry) -> str:
     return url
 
 
+def _proxy_of(task: WorkTask) -> str | None:
+    """The proxy that a task brings, beside its target or in it; one that cannot be read is not passed over."""
+    proxy = task.proxy if task.proxy not in _NO_PROXY else task.target.get("proxy")
+    if proxy in _NO_PROXY:
+        return None
+    url = proxy_url(proxy)
+    if url is None:
+        raise PageError("bad_proxy", "the task names a proxy that cannot be read; without it the page is not fetched")
+    return url
+
+
 def _fail_at_once(new: NewTask, problem: PageError) -> bool:
     """Kept, failed and reported; False where it was known already."""
     if tasks.known_ids([new.task_id]):
@@ -115,9 +131,17 @@ def _fail_at_once(new: NewTask, problem: PageError) -> bool:
 
 
 def proxy_url(proxy: Any) -> str | None:
-    """A proxy as one address, from a text or from its parts; None where there is none or it cannot be read."""
-    if isinstance(proxy, str):
-        return proxy.strip() or None
+    """A proxy as one address, from a text or from its parts; None where it cannot be read."""
+    try:
+        url = proxy.strip() if isinstance(proxy, str) else _proxy_of_parts(proxy)
+        parts = urlsplit(url or "")
+        is_good = parts.scheme in _PROXY_SCHEMES and parts.hostname and storable(url or "") == url
+        return url if is_good else None
+    except ValueError:  # half a character, a broken port
+        return None
+
+
+def _proxy_of_parts(proxy: Any) -> str | None:
     if not isinstance(proxy, dict):
         return None
     if isinstance(proxy.get("url"), str) and proxy["url"].strip():

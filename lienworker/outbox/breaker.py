@@ -6,6 +6,7 @@ each time; if it goes through, the breaker closes and everything returns to spee
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from enum import Enum
@@ -13,11 +14,17 @@ from typing import Any
 
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import dict_rows, execute, one_row
+from lienworker.store.database import dict_rows, execute, one_row, storable
 
 #: A probe whose process died is taken for failed after this long.
 _PROBE_MS = 120_000
 _LONGEST = 300.0
+#: How often a row may fail while others go through, before it is parked, where the way is clean.
+LEAST_BLAME = 3
+#: So unlikely must it be that a row failed so often by chance alone.
+_BY_CHANCE = 1e-6
+#: How much of what is known of a way is still remembered after one more call.
+_MEMORY = 0.99
 
 
 class Gate(Enum):
@@ -50,31 +57,73 @@ def start_probe(endpoint: str) -> None:
     execute(sql, (now_ms() + _PROBE_MS, endpoint))
 
 
-def note_success(endpoint: str, n: int = 1) -> None:
-    """Calls went through: the breaker is closed. Part of a larger transaction."""
+def call_off_probe(endpoint: str) -> None:
+    """The row that was to be the probe made no call: another may, at once. Part of a larger transaction."""
     execute(
-        "INSERT INTO breakers (endpoint, successes) VALUES (?, ?) ON CONFLICT DO UPDATE SET is_open = 0,"
-        " is_probing = 0, failures = 0,"
-        " kind = NULL, words = NULL, since = NULL, successes = successes + excluded.successes",
-        (endpoint, n),
+        "UPDATE breakers SET is_probing = 0, retry_at = ? WHERE endpoint = ? AND is_open = 1 AND is_probing = 1",
+        (now_ms(), endpoint),
     )
+
+
+def note_success(endpoint: str, n: int = 1, *, calls: int | None = None) -> None:
+    """Calls were answered, and `n` rows went through (a call each, unless said otherwise).
+
+    That closes the breaker, unless they were under way when the destination asked for a pause. Part of a larger
+    transaction.
+    """
+    now, calls = now_ms(), n if calls is None else calls
+    execute(
+        "INSERT INTO breakers (endpoint, successes, recent_tries) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " successes = successes + excluded.successes,"
+        " recent_tries = recent_tries * ? + excluded.recent_tries, recent_failures = recent_failures * ?",
+        (endpoint, n, calls, _MEMORY**calls, _MEMORY**calls),
+    )
+    execute(
+        "UPDATE breakers SET is_open = 0, is_probing = 0, failures = 0, kind = NULL, words = NULL, since = NULL"
+        " WHERE endpoint = ? AND is_open = 1 AND (is_probing = 1 OR retry_at <= ?)",
+        (endpoint, now),
+    )
+
+
+def note_first_failure(endpoint: str) -> None:
+    """A row failed at its first try: what is known of how lossy the way is. Part of a larger transaction."""
+    execute(
+        "INSERT INTO breakers (endpoint, recent_tries, recent_failures) VALUES (?, 1, 1) ON CONFLICT DO UPDATE SET"
+        " recent_tries = recent_tries * ? + 1, recent_failures = recent_failures * ? + 1",
+        (endpoint, _MEMORY, _MEMORY),
+    )
+
+
+def most_blame(endpoint: str) -> int:
+    """How often a row must fail while others go through until chance is no excuse: more on a way that is lossy."""
+    row = one_row("SELECT recent_tries, recent_failures FROM breakers WHERE endpoint = ?", (endpoint,))
+    tries, failures = row or (0.0, 0.0)
+    chance = min(0.9, failures / tries) if tries else 0.0
+    return LEAST_BLAME if chance < 0.01 else max(LEAST_BLAME, math.ceil(math.log(_BY_CHANCE) / math.log(chance)))
 
 
 def note_trouble(endpoint: str, trouble: Trouble, first_delay: float) -> int:
     """Opens the breaker; gives the time of the next probe. Troubles of calls that were under way together are one."""
     now = now_ms()
-    row = one_row("SELECT is_open, is_probing, failures FROM breakers WHERE endpoint = ?", (endpoint,))
-    is_open, is_probing, failures = row or (0, 0, 0)
-    failures += 1 if is_probing or not is_open else 0
-    next_at = now + delay_ms(failures, first_delay, trouble.retry_after)
+    row = one_row("SELECT is_open, is_probing, failures, retry_at FROM breakers WHERE endpoint = ?", (endpoint,))
+    is_open, is_probing, failures, retry_at = row or (0, 0, 0, 0)
+    is_new = is_probing or not is_open
+    failures += 1 if is_new else 0
+    next_at = now + delay_ms(max(1, failures), first_delay, trouble.retry_after)
+    next_at = next_at if is_new else max(next_at, retry_at)  # a pause that was asked for is not shortened
     execute(
         "INSERT INTO breakers (endpoint, is_open, retry_at, failures, kind, words, since) VALUES (?, 1, ?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET is_open = 1, is_probing = 0, retry_at = excluded.retry_at,"
-        " failures = excluded.failures,"
-        " kind = excluded.kind, words = excluded.words, since = coalesce(since, excluded.since)",
-        (endpoint, next_at, failures, trouble.kind, trouble.words, rfc3339(now)),
+        " failures = excluded.failures, kind = excluded.kind, words = excluded.words,"
+        " since = coalesce(since, excluded.since)",
+        (endpoint, next_at, failures, trouble.kind, storable(trouble.words), rfc3339(now)),
     )
     return next_at
+
+
+def forgive_absurd_times(now: int, longest_ms: int) -> None:
+    """After the wall clock was set back, no breaker waits for a time that only the wrong clock knew."""
+    execute("UPDATE breakers SET retry_at = ? WHERE retry_at > ?", (now, now + longest_ms))
 
 
 def delay_ms(failures: int, first_delay: float, retry_after: float | None, chance: float | None = None) -> int:

@@ -34,9 +34,15 @@ _ONE_ROW = f"""
 SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
 WHERE o.state = 'waiting' AND o.task_id = ? AND o.topic = ? ORDER BY o.generation DESC LIMIT 1
 """
+_PROBE_ROW = f"""
+SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
+WHERE o.state = 'waiting' AND o.topic = ? AND o.due_at <= ?
+AND (? IS NULL OR o.id IN (SELECT value FROM json_each(?)))
+ORDER BY o.seen_successes IS NOT NULL, o.due_at LIMIT 1
+"""
 _CHOSEN_ROWS = f"""
 SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
-WHERE o.state = 'waiting' AND o.topic = ? AND o.due_at < ? AND o.id IN (SELECT value FROM json_each(?))
+WHERE o.state = 'waiting' AND o.topic = ? AND o.due_at <= ? AND o.id IN (SELECT value FROM json_each(?))
 ORDER BY o.rank, o.due_at LIMIT ?
 """
 _READY = """
@@ -91,10 +97,20 @@ def claim_in_transaction(
     return picked
 
 
-def claim_these(topic: str, limit: int, token: str, ids: Sequence[int]) -> list[Claimed]:
-    """Rows that a person has chosen, due or not, as long as nothing blocks them. Inside the caller's transaction."""
+def claim_probe(topic: str, token: str, only: Sequence[int] | None) -> list[Claimed]:
+    """One row to try a destination with: one that has not failed there yet, else the one that waited longest."""
     now = now_ms()
-    rows = all_rows(_CHOSEN_ROWS, (topic, BLOCKED, json.dumps(list(ids)), limit))
+    chosen = None if only is None else json.dumps(list(only))
+    row = one_row(_PROBE_ROW, (topic, now, chosen, chosen or "[]"))
+    picked = [_claimed(row, token, now)] if row else []
+    _lease(picked, token, now, None)
+    return picked
+
+
+def claim_these(topic: str, limit: int, token: str, ids: Sequence[int]) -> list[Claimed]:
+    """Due rows of those that a person has chosen. Inside the caller's transaction."""
+    now = now_ms()
+    rows = all_rows(_CHOSEN_ROWS, (topic, now, json.dumps(list(ids)), limit))
     picked = [_claimed(row, token, now) for row in rows]
     _lease(picked, token, now, None)
     return picked

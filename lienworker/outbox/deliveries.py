@@ -10,7 +10,8 @@ import hashlib
 import json
 
 from lienworker.outbox.entries import BLOCKED, Claimed, Entry, add_entries
-from lienworker.store.database import one_row
+from lienworker.store.clock import now_ms
+from lienworker.store.database import execute, one_row
 
 _policy = {"held": True}
 
@@ -30,13 +31,31 @@ def parcel_key(platform: str | None, state: str | None, county: str | None, parc
 
 def deliver_result(row: Claimed, key: str | None) -> None:
     """Raw file and result. The result waits until the raw file is acknowledged."""
-    state, reason = _state()
+    state, reason = held_or_waiting()
     common = {"queue": row.queue, "priority": row.priority, "state": state, "reason": reason}
     add_entries(
         [
             Entry("upload_raw", row.task_id, row.generation, **common),  # type: ignore[arg-type]
             Entry("upload_result", row.task_id, row.generation, **common, due_at=BLOCKED, parcel_key=key),  # type: ignore[arg-type]
         ]
+    )
+
+
+def block_result(task_id: str, generation: int) -> None:
+    """A raw file was parked: its result, which may not go without it, shows that."""
+    execute(
+        "UPDATE outbox SET reason = 'raw_parked' WHERE task_id = ? AND generation = ? AND topic = 'upload_result'"
+        " AND state = 'waiting'",
+        (task_id, generation),
+    )
+
+
+def withdraw_reports(task_id: str) -> None:
+    """The task goes round again: a report of its failure that has not gone out yet would drop it for good."""
+    execute(
+        "UPDATE outbox SET state = 'superseded', reason = 'tried_again', finished_at = ?"
+        " WHERE task_id = ? AND topic = 'report_failure' AND state IN ('waiting', 'held')",
+        (now_ms(), task_id),
     )
 
 
@@ -59,12 +78,13 @@ def _report(task_id: str, verb: str, words: str) -> None:
         "SELECT 1 FROM outbox WHERE task_id = ? AND topic = 'report_failure' AND generation = ?", (task_id, generation)
     )
     if there is None:
-        state, reason = _state()
+        state, reason = held_or_waiting()
         payload = {"verb": verb, "words": words}
         add_entries(
             [Entry("report_failure", task_id, generation, queue, priority, payload=payload, state=state, reason=reason)]
         )
 
 
-def _state() -> tuple[str, str | None]:
+def held_or_waiting() -> tuple[str, str | None]:
+    """The state in which rows to the Gateway begin, and the reason for it."""
     return ("held", "standalone") if _policy["held"] else ("waiting", None)

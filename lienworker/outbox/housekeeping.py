@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from lienworker.outbox import breaker
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
 from lienworker.outbox.closing import note_try
 from lienworker.outbox.deliveries import report_failure
@@ -62,6 +63,9 @@ def forgive_clock_jumps() -> None:
         sql = "SELECT 1 FROM backlog WHERE topic = ? AND waiting > 0 AND not_before > ? AND not_before < ?"
         if one_row(sql, (topic, now + limit_ms, BLOCKED)):
             _forgive_rows(topic, now, limit_ms)
+    if one_row("SELECT 1 FROM breakers WHERE is_open = 1 AND retry_at > ?", (now + _LONGEST_WAIT_MS,)):
+        with write("clock_breakers"):
+            breaker.forgive_absurd_times(now, _LONGEST_WAIT_MS)
     if one_row(
         "SELECT 1 FROM hosts WHERE next_allowed_at > ? OR cooling_until > ?",
         (now + _LONGEST_DELAY_MS, now + _LONGEST_WAIT_MS),

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from lienworker.outbox.claims import LEASE_MS
 from lienworker.outbox.closing import note_try
-from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.deliveries import block_result, report_failure
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import DATABASE_TROUBLE, all_rows, close, dict_rows, execute, write
@@ -48,6 +48,8 @@ class Holder:
         self.id = secrets.token_hex(6)
         self._numbers = iter(range(1, 10**12))
         self._live: set[str] = set()
+        self._to_free: dict[str, bool] = {}
+        self._beating = threading.Lock()
         self._lock: IO[str] | None = None
         self._suspect = threading.Lock()
         self._stop = threading.Event()
@@ -90,16 +92,25 @@ class Holder:
         """A token to claim rows with; rows claimed with it are renewed until the end of the block."""
         token = f"{self.id}.{next(self._numbers)}"
         self._live.add(token)
+        blame = later = False
         try:
             yield token
-        except (OSError, *DATABASE_TROUBLE):
-            free_token(token, blame=False)  # a full disk, a locked database: no row's fault
-            raise
-        except Exception:
-            free_token(token, blame=True)
+        except Exception as problem:
+            # A full disk or a locked database is no row's fault; what else goes wrong may be.
+            blame, later = not isinstance(problem, (OSError, *DATABASE_TROUBLE)), True
             raise
         finally:
             self._live.discard(token)
+            self._give_up(token, blame=blame, later=later)
+
+    def _give_up(self, token: str, *, blame: bool, later: bool) -> None:
+        """Frees what a claim still holds; if not even that works now, the next beat tries again."""
+        try:
+            free_token(token, blame=blame, later=later)
+            self._to_free.pop(token, None)
+        except DATABASE_TROUBLE as problem:
+            self._to_free[token] = blame
+            logger.warning("rows cannot be given back yet: %s", problem, extra={"action": "give_back"})
 
     def owns(self, token: str) -> bool:
         """Whether claims with this token still count; not after we were taken for dead and came back."""
@@ -117,6 +128,12 @@ class Holder:
 
     def beat(self) -> None:
         """A sign of life, and new time for the leases in hand."""
+        with self._beating:
+            self._beat()
+        for token, blame in list(self._to_free.items()):
+            self._give_up(token, blame=blame, later=False)
+
+    def _beat(self) -> None:
         live = json.dumps(list(self._live))
         with write("beat"):
             sql = "UPDATE workers SET beat = beat + 1, seen_at = ? WHERE holder = ?"
@@ -197,20 +214,22 @@ def is_unlocked(folder: DataFolder, holder: str) -> bool:
     return True
 
 
-def free_token(token: str, *, blame: bool) -> None:
-    """Gives back what a claim still holds after an accident; a moment later, so that it does not turn in circles."""
+def free_token(token: str, *, blame: bool, later: bool) -> None:
+    """Gives back what a claim still holds; after an accident for later, so that it does not turn in circles."""
+    if not _leased("lease_token = ?", token):
+        return
     with write("free_token"):
         rows = _leased("lease_token = ?", token)
         for row in rows:
             _free_row(row, guilty=blame)
         tasks.mark_pending([row["task_id"] for row in rows if row["topic"] == "fetch"])
-        later = now_ms() + _AFTER_ACCIDENT_MS
+        due_at = now_ms() + _AFTER_ACCIDENT_MS if later else 0
         for row in rows:
-            execute("UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND state = 'waiting'", (later, row["id"]))
+            execute("UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND state = 'waiting'", (due_at, row["id"]))
 
 
 def _leased(condition: str, *values: str) -> list[dict[str, Any]]:
-    sql = f"SELECT id, task_id, topic, attempts, alone FROM outbox WHERE state = 'leased' AND {condition}"
+    sql = f"SELECT id, task_id, topic, generation, attempts, alone FROM outbox WHERE state = 'leased' AND {condition}"
     return list(dict_rows(sql, values))
 
 
@@ -246,6 +265,8 @@ def _free_row(row: dict[str, Any], *, guilty: bool) -> None:
         " lease_token = NULL, lease_until = NULL, finished_at = ? WHERE id = ?",
         (state, now_ms() if convicted else None, row["id"]),
     )
+    if convicted and row["topic"] == "upload_raw":
+        block_result(row["task_id"], row["generation"])
     if convicted and is_step:
         words = f"{words} That happened {MOST_CRASHES} times."
         tasks.mark_failed(row["task_id"], "worker_died", words)

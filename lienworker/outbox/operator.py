@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.deliveries import report_failure, withdraw_reports
 from lienworker.outbox.entries import Entry, add_entries
 from lienworker.outbox.pacing import try_afresh
 from lienworker.outbox.registration import host_of
@@ -55,6 +55,7 @@ def _retry(task_id: str) -> bool:
         return False
     url, queue, priority = row[0]
     generation = tasks.start_generation(task_id)
+    withdraw_reports(task_id)
     host = host_of(url)
     # A person asks for it: a host that was given up gets another chance.
     try_afresh(host)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from lienworker.outbox.deliveries import withdraw_reports
 from lienworker.outbox.entries import Entry, add_entries
 from lienworker.outbox.pacing import Politeness, know_hosts
 from lienworker.store import tasks
@@ -61,6 +62,7 @@ def _refresh(known: Mapping[str, NewTask]) -> int:
     for task_id, task in known.items():
         for (url,) in all_rows(sql, (task_id,)):  # the stored address is the one that is fetched
             rows.append(_first_row(task_id, task, host_of(url), tasks.start_generation(task_id)))
+            withdraw_reports(task_id)
     add_entries(rows)
     return len(rows)
 

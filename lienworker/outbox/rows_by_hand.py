@@ -79,16 +79,20 @@ def find_rows(wanted: RowFilter, limit: int) -> list[dict[str, Any]]:
     return list(dict_rows(sql, (*values, limit)))
 
 
-def find_ids(wanted: RowFilter, states: Sequence[str], reasons: Sequence[str] | None = None) -> list[int]:
+def find_ids(
+    wanted: RowFilter, states: Sequence[str], reasons: Sequence[str] | None = None, *, but_not: str = ""
+) -> list[int]:
     """The ids of rows that fit and are in one of these states (held ones for one of these reasons)."""
     condition, values = _conditions(wanted)
     sql = (
         f"SELECT o.id FROM outbox o JOIN tasks t ON t.task_id = o.task_id WHERE {condition}"
-        " AND o.state IN (SELECT value FROM json_each(?))"
+        " AND o.state IN (SELECT value FROM json_each(?)) AND coalesce(o.reason, '') <> ?"
         " AND (o.state <> 'held' OR ? IS NULL OR o.reason IN (SELECT value FROM json_each(?))) ORDER BY o.id"
     )
     chosen = json.dumps(list(reasons)) if reasons is not None else None
-    return [row[0] for row in all_rows(sql, (*values, json.dumps(list(states)), chosen, chosen or "[]"))]
+    return [
+        row[0] for row in all_rows(sql, (*values, json.dumps(list(states)), but_not or "-", chosen, chosen or "[]"))
+    ]
 
 
 def row_story(row_id: int) -> dict[str, Any] | None:

@@ -9,9 +9,17 @@ from typing import Any
 
 from lienworker.outbox import breaker
 from lienworker.outbox.breaker import Gate, Trouble
-from lienworker.outbox.claims import Rules, claim_in_transaction, claim_these, claimable, next_due
+from lienworker.outbox.claims import (
+    Rules,
+    claim_in_transaction,
+    claim_probe,
+    claim_these,
+    claimable,
+    is_paused,
+    next_due,
+)
 from lienworker.outbox.closing import end, fingerprint, note_try
-from lienworker.outbox.deliveries import report_completion
+from lienworker.outbox.deliveries import block_result, report_completion
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.relay import Lane
 from lienworker.store import results
@@ -20,8 +28,6 @@ from lienworker.store.database import all_rows, dict_rows, execute, one_row, wri
 
 #: The lanes to the Gateway, in the order in which they are worked, each with the endpoint that it goes to.
 ENDPOINTS = {"upload_raw": "raw", "upload_result": "results", "report_failure": "tasks"}
-#: How often a row may fail while others go through, before it is parked.
-MOST_BLAME = 3
 
 _PUT_OFF = """
 UPDATE outbox SET state = 'waiting', due_at = ?, reason = ?, fingerprint = ?, blame = blame + ?, seen_successes = ?,
@@ -44,10 +50,11 @@ def claim_uploads(topic: str, limit: int, how: Claim) -> list[Claimed]:
     """Rows that may go out now; one, where the breaker wants a probe."""
     with write("claim_upload"):
         gate = breaker.gate(ENDPOINTS[topic])
-        if gate is Gate.OPEN:
+        if gate is Gate.OPEN or is_paused(topic):
             return []
-        limit = 1 if gate is Gate.PROBE else limit
-        if how.only is None:
+        if gate is Gate.PROBE:
+            rows = claim_probe(topic, how.token, how.only)
+        elif how.only is None:
             rows = claim_in_transaction(topic, limit, how.token, how.rules, suspects=True, message_id=how.message_id)
         else:
             rows = claim_these(topic, limit, how.token, how.only)
@@ -59,33 +66,44 @@ def claim_uploads(topic: str, limit: int, how: Claim) -> list[Claimed]:
 def put_off(row: Claimed, trouble: Trouble, due_at: int, *, perhaps_the_row: bool) -> bool:
     """The destination's fault, so the row loses no attempt; it waits, behind others.
 
-    It is blamed only if it failed again after others had gone through; having failed so several times, it is parked.
-    True when it was parked.
+    It is blamed only if it failed again after others had gone through; having failed so too often for chance, it is
+    parked. True when it was parked.
     """
-    seen, blame = one_row("SELECT seen_successes, blame FROM outbox WHERE id = ?", (row.id,))
-    now_seen = breaker.successes(ENDPOINTS[row.topic])
-    blamed = perhaps_the_row and seen is not None and now_seen > seen
-    if blamed and blame + 1 >= MOST_BLAME:
-        park(row, trouble.kind, trouble.words)
-        return True
-    execute(
-        _PUT_OFF,
-        (due_at, trouble.kind, fingerprint(trouble.words), int(blamed), now_seen, row.id, row.token),
-    )
-    note_try(row.id, row.task_id, row.topic, trouble.kind, trouble.words)
+    endpoint = ENDPOINTS[row.topic]
+    seen, _, _ = _record_of(row)
+    if perhaps_the_row and seen is None:
+        breaker.note_first_failure(endpoint)
+    if perhaps_the_row and seen is not None and breaker.successes(endpoint) > seen:
+        return blame(row, trouble.kind, trouble.words, due_at, most=breaker.most_blame(endpoint))
+    _wait(row, trouble.kind, trouble.words, due_at, blame=0)
     return False
 
 
-def blame(row: Claimed, kind: str, words: str, due_at: int) -> bool:
+def blame(row: Claimed, kind: str, words: str, due_at: int, *, most: int = breaker.LEAST_BLAME) -> bool:
     """It failed by itself while others were stored: one count against it. True when that was one too many."""
-    (count,) = one_row("SELECT blame FROM outbox WHERE id = ?", (row.id,))
-    if count + 1 >= MOST_BLAME:
+    _, count, _ = _record_of(row)
+    if count + 1 >= most:
         park(row, kind, words)
         return True
-    seen = breaker.successes(ENDPOINTS[row.topic])
-    execute(_PUT_OFF, (due_at, kind, fingerprint(words), 1, seen, row.id, row.token))
-    note_try(row.id, row.task_id, row.topic, kind, words)
+    _wait(row, kind, words, due_at, blame=1)
     return False
+
+
+def is_the_same_again(row: Claimed, words: str) -> bool:
+    """Whether it failed with the very words that it got while others were stored beside it: then it is not the day."""
+    _, count, known = _record_of(row)
+    return bool(count) and known == fingerprint(words)
+
+
+def _record_of(row: Claimed) -> tuple[int | None, int, str | None]:
+    seen, count, known = one_row("SELECT seen_successes, blame, fingerprint FROM outbox WHERE id = ?", (row.id,))
+    return seen, count, known
+
+
+def _wait(row: Claimed, kind: str, words: str, due_at: int, *, blame: int) -> None:
+    seen = breaker.successes(ENDPOINTS[row.topic])
+    if execute(_PUT_OFF, (due_at, kind, fingerprint(words), blame, seen, row.id, row.token)).rowcount:
+        note_try(row.id, row.task_id, row.topic, kind, words)
 
 
 def park(row: Claimed, reason: str, words: str) -> None:
@@ -95,11 +113,7 @@ def park(row: Claimed, reason: str, words: str) -> None:
     execute("UPDATE outbox SET fingerprint = ? WHERE id = ?", (fingerprint(words), row.id))
     note_try(row.id, row.task_id, row.topic, reason, words)
     if row.topic == "upload_raw":
-        execute(
-            "UPDATE outbox SET reason = 'raw_parked' WHERE task_id = ? AND generation = ? AND topic = 'upload_result'"
-            " AND state = 'waiting'",
-            (row.task_id, row.generation),
-        )
+        block_result(row.task_id, row.generation)
 
 
 def raw_delivered(row: Claimed) -> None:
@@ -143,22 +157,33 @@ def result_rows(rows: Iterable[Claimed]) -> dict[str, dict[str, Any]]:
     return {row["task_id"]: results.with_data(row) for row in found}
 
 
-def keep_order(rows: Sequence[Claimed], stored: dict[str, dict[str, Any]]) -> list[Claimed]:
-    """Those that may be sent together now: the newest of each parcel, and none that a newer one has overtaken."""
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """Claimed results, by what may happen to them now."""
+
+    sendable: list[Claimed]
+    superseded: list[Claimed]
+    stepped_back: list[Claimed]
+
+
+def keep_order(rows: Sequence[Claimed], stored: dict[str, dict[str, Any]]) -> Ordered:
+    """The newest of each parcel may be sent, and none that a newer one has overtaken."""
+    ordered = Ordered([], [], [])
     if not rows:
-        return []
-    sendable = []
+        return ordered
     with write("keep_order"):
         newest = _newest_by_parcel(rows, stored)
         for row in rows:
             found = stored.get(row.task_id)
             if found is None or found["generation"] != row.generation or _is_overtaken(row, found):
                 _supersede(row)
-            elif newest.get(row.parcel_key or "", row) is not row or _newer_waits(row, found):
+                ordered.superseded.append(row)
+            elif newest.get(row.parcel_key or "", row) is not row or _another_comes_first(row, found):
                 _step_back(row)
+                ordered.stepped_back.append(row)
             else:
-                sendable.append(row)
-    return sendable
+                ordered.sendable.append(row)
+    return ordered
 
 
 def _newest_by_parcel(rows: Sequence[Claimed], stored: dict[str, dict[str, Any]]) -> dict[str, Claimed]:
@@ -178,19 +203,24 @@ def _is_overtaken(row: Claimed, found: dict[str, Any]) -> bool:
     return one_row(sql, (row.parcel_key, found["fetched_at"], found["generation"], row.task_id)) is not None
 
 
-def _newer_waits(row: Claimed, found: dict[str, Any]) -> bool:
-    """Whether a newer result of the parcel is on its way: a kill may have hidden that the Gateway has it already."""
+def _another_comes_first(row: Claimed, found: dict[str, Any]) -> bool:
+    """Whether one of the same parcel is in the air elsewhere, or a newer one is on its way.
+
+    One upload a parcel at a time; and a kill may have hidden that the Gateway has the newer one already.
+    """
     sql = (
         "SELECT 1 FROM outbox o JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
         " WHERE o.topic = 'upload_result' AND o.state IN ('waiting', 'leased') AND o.parcel_key = ? AND o.id <> ?"
-        " AND coalesce(o.reason, '') <> 'raw_parked' AND (r.fetched_at, r.generation) > (?, ?)"
+        " AND ((o.state = 'leased' AND o.lease_token <> ?) OR (coalesce(o.reason, '') <> 'raw_parked'"
+        " AND (r.fetched_at, r.generation) > (?, ?)))"
     )
-    return one_row(sql, (row.parcel_key, row.id, found["fetched_at"], found["generation"])) is not None
+    return one_row(sql, (row.parcel_key, row.id, row.token, found["fetched_at"], found["generation"])) is not None
 
 
 def _supersede(row: Claimed) -> None:
     if end(row, "superseded", "newer_result"):
         report_completion(row.task_id)
+        results.forget_pending_of(row.task_id, row.generation)
 
 
 def _step_back(row: Claimed) -> None:

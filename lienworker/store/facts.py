@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import execute, one_row
+from lienworker.store.database import execute, one_row, storable
 
 
 def set_fact(name: str, value: str) -> None:
@@ -11,7 +11,7 @@ def set_fact(name: str, value: str) -> None:
     execute(
         "INSERT INTO facts (name, value, at) VALUES (?, ?, ?)"
         " ON CONFLICT DO UPDATE SET value = excluded.value, at = excluded.at",
-        (name, value, rfc3339()),
+        (name, storable(value), rfc3339()),
     )
 
 

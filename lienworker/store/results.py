@@ -89,3 +89,8 @@ def forget_pending(paths: list[str]) -> None:
     """These files for people are in an archive now. Part of a larger transaction."""
     sql = "UPDATE results SET json_path = NULL WHERE json_path IN (SELECT value FROM json_each(?))"
     execute(sql, (json.dumps(paths),))
+
+
+def forget_pending_of(task_id: str, generation: int) -> None:
+    """A result that a newer one of its parcel has overtaken is not to be shipped by hand any more."""
+    execute("UPDATE results SET json_path = NULL WHERE task_id = ? AND generation = ?", (task_id, generation))

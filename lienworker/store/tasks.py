@@ -53,8 +53,12 @@ def local_task_id(url: str) -> str:
 
 def known_ids(task_ids: Iterable[str]) -> set[str]:
     """Which of these tasks are there already."""
+    ids = list(task_ids)
     sql = "SELECT task_id FROM tasks WHERE task_id IN (SELECT value FROM json_each(?))"
-    return {row[0] for row in all_rows(sql, (json.dumps(list(task_ids)),))}
+    found = {row[0] for row in all_rows(sql, (json.dumps(ids),))}
+    for odd in (task_id for task_id in ids if "\0" in task_id):  # JSON in SQLite ends at it
+        found.update(row[0] for row in all_rows("SELECT task_id FROM tasks WHERE task_id = ?", (odd,)))
+    return found
 
 
 def insert_tasks(tasks: Mapping[str, NewTask]) -> None:

@@ -21,6 +21,9 @@ CREATE TABLE breakers (
     retry_at INTEGER NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
     successes INTEGER NOT NULL DEFAULT 0,
+    -- first tries of rows, and how many of them failed, with a memory of some hundred: how lossy the way is
+    recent_tries REAL NOT NULL DEFAULT 0,
+    recent_failures REAL NOT NULL DEFAULT 0,
     kind TEXT,
     words TEXT,
     since TEXT
