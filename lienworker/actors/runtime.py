@@ -17,6 +17,7 @@ from lienworker.platforms import Registry, registry_with
 from lienworker.settings import Settings
 from lienworker.store.database import open_store
 from lienworker.store.folder import DataFolder
+from lienworker.store.pending import clear_away
 
 #: Threads kept free for relay, polling, heartbeat and uploads, so that none of them ever waits for pages.
 RESERVED_THREADS = 4
@@ -120,6 +121,8 @@ def running(
     """A runtime with its holder, for as long as the block lasts."""
     folder = open_store(settings.data_dir)
     configure(settings.mode)
+    if kind == "worker":
+        clear_away(folder)
     with Holder(folder, kind, slots, after_beat) as holder:
         runtime = Runtime(settings, folder, holder, loop)
         try:

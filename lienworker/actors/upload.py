@@ -17,7 +17,6 @@ from lienworker.actors.flights import Flights
 from lienworker.actors.runtime import ResultBound, Runtime
 from lienworker.actors.upload_outcomes import (
     RawFile,
-    call_off,
     prepare_raw,
     prepare_results,
     store_raws,
@@ -81,8 +80,6 @@ class Uploader:
             file = prepare_raw(self.runtime, row)
             if file:
                 flights.launch(row, self._upload(file))
-        if rows and not flights:
-            call_off("raw")
 
     def send_results(self) -> int:
         """One batch, taken apart as far as needed to know each item's fate."""

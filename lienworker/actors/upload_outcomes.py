@@ -50,10 +50,12 @@ def prepare_raw(runtime: Runtime, row: Claimed) -> RawFile | None:
         with write("upload_raw_superseded"):
             end(row, "superseded", "newer_result")
             uploads.release_result(row)
+            breaker.call_off_probe("raw")
         return None
     if page is None or not (runtime.folder.root / page.path).is_file():
         with write("upload_raw_lost"):
             uploads.park(row, "raw_page_damaged", "The raw page is not on disk any more.")
+            breaker.call_off_probe("raw")
         return None
     keys = [str(found[name] or "") for name in ("platform", "state", "county", "parcel_id")]
     extension = ".".join(page.path.rsplit(".", 2)[1:])
@@ -67,12 +69,6 @@ def prepare_raw(runtime: Runtime, row: Claimed) -> RawFile | None:
         "content_type": page.content_type,
     }
     return RawFile(runtime.folder.root / page.path, raw_name(*keys, page.sha256, extension), metadata)  # type: ignore[call-arg]
-
-
-def call_off(endpoint: str) -> None:
-    """No row made a call: if one was to be a probe, another may."""
-    with write("call_off_probe"):
-        breaker.call_off_probe(endpoint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,8 @@ def check(as_json: bool) -> None:
     from lienworker.platforms import default_registry
 
     settings = load_settings()
+    if settings.standalone or settings.gateway_sync == "disabled":
+        raise SettingsError("STANDALONE", "is set (or GATEWAY_SYNC=disabled): not one call goes to the Gateway.")
     if not settings.gateway_url or not settings.gateway_token:
         raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN): there is no Gateway to check.")
     worker_id = settings.worker_id or open_folder(settings).worker_id()

@@ -15,7 +15,7 @@ from lienworker.outbox.entries import BLOCKED
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms
-from lienworker.store.database import all_rows, dict_rows, execute, one_row, write
+from lienworker.store.database import all_rows, dict_rows, execute, execute_many, one_row, write
 
 #: Rows in one transaction, so that workers get their turn in between.
 _CHUNK = 1000
@@ -24,6 +24,13 @@ _TOPICS = "('upload_raw', 'upload_result', 'report_failure')"
 _DUE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
     SELECT 1 FROM outbox raw WHERE raw.task_id = outbox.task_id AND raw.generation = outbox.generation
     AND raw.topic = 'upload_raw' AND raw.state = 'delivered') THEN {BLOCKED} ELSE ? END"""
+
+
+_PARK_RESULT_OF = """
+UPDATE outbox SET state = 'parked', reason = 'raw_discarded', finished_at = ?
+WHERE topic = 'upload_result' AND state IN ('waiting', 'held') AND (task_id, generation) = (
+    SELECT task_id, generation FROM outbox WHERE id = ? AND topic = 'upload_raw' AND state = 'discarded')
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +128,7 @@ def discard_rows(ids: Sequence[int], what: str) -> int:
         "UPDATE outbox SET state = 'discarded', reason = 'operator', finished_at = ?"
         " WHERE id = ? AND state IN ('waiting', 'held', 'parked')"
     )
-    n = _change(ids, "discard", what, sql, (now_ms(),))
-    with write("discard_results"):
-        execute(
-            "UPDATE outbox SET state = 'parked', reason = 'raw_discarded', finished_at = ?"
-            " WHERE topic = 'upload_result' AND state IN ('waiting', 'held') AND EXISTS (SELECT 1 FROM outbox raw"
-            " WHERE raw.task_id = outbox.task_id AND raw.generation = outbox.generation"
-            " AND raw.topic = 'upload_raw' AND raw.state = 'discarded')",
-            (now_ms(),),
-        )
-    return n
+    return _change(ids, "discard", what, sql, (now_ms(),), also=_PARK_RESULT_OF)
 
 
 def ready_for_replay(ids: Sequence[int], what: str) -> int:
@@ -145,11 +143,17 @@ def ready_for_replay(ids: Sequence[int], what: str) -> int:
     return n
 
 
-def _change(ids: Sequence[int], action: str, what: str, sql: str, before: tuple[Any, ...]) -> int:
+def _change(
+    ids: Sequence[int], action: str, what: str, sql: str, before: tuple[Any, ...], *, also: str | None = None
+) -> int:
+    """One statement a row, and another one that belongs to it, in the same transaction."""
     changed = 0
     for start in range(0, len(ids), _CHUNK):
+        chunk = ids[start : start + _CHUNK]
         with write("rows_by_hand"):
-            n = sum(execute(sql, (*before, row_id)).rowcount for row_id in ids[start : start + _CHUNK])
+            n = sum(execute(sql, (*before, row_id)).rowcount for row_id in chunk)
+            if also:
+                execute_many(also, [(*before, row_id) for row_id in chunk])
             if n:
                 note_action(action, what, n)
         changed += n

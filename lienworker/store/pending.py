@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import time
 from typing import Any
 
 from lienworker.crash import reach
 from lienworker.store.database import dict_rows
 from lienworker.store.folder import DataFolder, safe_part
 from lienworker.store.results import with_data
+
+_YOUNG_SECONDS = 60.0
 
 
 def pending_path(task_id: str) -> str:
@@ -54,6 +57,19 @@ def write_pending(folder: DataFolder, row: dict[str, Any]) -> None:
 
 def remove_pending(folder: DataFolder, task_id: str) -> None:
     (folder.root / pending_path(task_id)).unlink(missing_ok=True)
+
+
+def clear_away(folder: DataFolder) -> int:
+    """Removes files whose results were delivered or overtaken, left by a kill between commit and removal."""
+    there = {entry.name: entry for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
+    wanted = dict_rows("SELECT json_path FROM results WHERE synced = 0 AND json_path IS NOT NULL")
+    for row in wanted:
+        there.pop(row["json_path"].rpartition("/")[2], None)
+    # A worker writes the file a moment before it commits the row: a young one is left alone.
+    old = [name for name, entry in there.items() if time.time() - entry.stat().st_mtime > _YOUNG_SECONDS]
+    for name in old:
+        (folder.pending / name).unlink(missing_ok=True)
+    return len(old)
 
 
 def rebuild(folder: DataFolder) -> tuple[int, int]:

@@ -1,0 +1,200 @@
+"""A worker's side of the Gateway in the test's own process: real store, real HTTP, no Redis and no stack.
+
+What the stack does with messages is done here by calling the same functions: `collect`, `fetch`, `upload`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dramatiq.asyncio import EventLoopThread
+
+from lienworker.actors.collect import Collector
+from lienworker.actors.fetch import Pump
+from lienworker.actors.fetch_outcomes import Arrived, store_fetches
+from lienworker.actors.runtime import Runtime, running
+from lienworker.actors.scrape import ScrapeRun
+from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
+from lienworker.actors.upload import Uploader
+from lienworker.fetching import Fetched
+from lienworker.gateway.client import GatewayClient, Timeouts
+from lienworker.gateway.reference import ReferenceGateway
+from lienworker.outbox.balance import balances, wrong_tallies
+from lienworker.outbox.claims import Rules, claim
+from lienworker.outbox.entries import Claimed
+from lienworker.outbox.registration import register_in_transaction
+from lienworker.outbox.uploads import Claim
+from lienworker.platforms import ParsedPage
+from lienworker.settings import Settings
+from lienworker.store.clock import now_ms
+from lienworker.store.database import all_rows, dict_rows, execute, one_row, write
+from lienworker.store.pages import page_of
+from lienworker.store.raw_files import PageKey, write_aside
+from lienworker.store.tasks import NewTask
+
+#: Enough for loopback, and short enough for a test in which the Gateway hangs.
+QUICK = Timeouts(connect=2, work=1, raw=1, results=1, task=1, heartbeat=1, health=1, idle=1)
+#: An idle turn of collect looks around this often; tests have less patience.
+sys.modules["lienworker.actors.collect"].__dict__["_LOOK_SECONDS"] = 0.01
+_FREE = Rules(host_delay=0.0, host_concurrency=100_000)
+
+
+class Desk:
+    """One worker process's hands, moved one by one by a test."""
+
+    def __init__(self, runtime: Runtime, gateway: ReferenceGateway) -> None:
+        self.runtime = runtime
+        self.gateway = gateway
+
+    # What the other steps would have left behind
+
+    def add(self, n: int = 1, start: int = 1, *, name: str = "p", **fields: Any) -> list[str]:
+        """Tasks that are scraped: pages on disk, results stored, uploads waiting. Gives their ids."""
+        new = [self.new_task(number, name, **fields) for number in range(start, start + n)]
+        self.scraped(new)
+        return [task.task_id for task in new]
+
+    def new_task(self, number: int, name: str = "p", **fields: Any) -> NewTask:
+        place = {"platform": "demo", "state": "XX", "county": "Juniper", "parcel_id": f"{name}-{number}"}
+        return NewTask(
+            **{"source": "gateway", "url": f"http://county.example/{name}/{number}", "task_id": f"{name}{number}"}
+            | place
+            | fields
+        )
+
+    def scraped(self, new: Sequence[NewTask], **data: Any) -> None:
+        """By the product's own transactions, without a county and without parsing."""
+        with write("test"):
+            register_in_transaction(new)
+        self.scrape_waiting(**data)
+
+    def scrape_waiting(self, **data: Any) -> None:
+        with self.runtime.holder.lease() as token:
+            rows = claim("fetch", 100_000, token, _FREE)
+            store_fetches(self.runtime, [self._arrived(row) for row in rows])
+            store_scrapes(self.runtime, [self._parsed(row, data) for row in claim("scrape", 100_000, token, _FREE)])
+
+    def _arrived(self, row: Claimed) -> Arrived:
+        body = f"<html>{row.url} {row.generation} {time.time_ns()}</html>".encode()
+        key = PageKey(row.platform or "", row.state or "", row.county or "", row.parcel_id or "", row.task_id)
+        page = write_aside(self.runtime.folder, key, body, "text/html")
+        return Arrived(row, Fetched(row.url, 200, body, "text/html", "utf-8", None, None, 0, 1), page)
+
+    def _parsed(self, row: Claimed, data: dict[str, Any]) -> Scraped:
+        record = {"owner_name": f"Owner of {row.parcel_id}", **data}
+        outcome = ParsedPage(row.platform or "generic", "1", record)
+        return Scraped(row, page_of(row.task_id, row.generation), outcome, 3)
+
+    # What actors do
+
+    def collect(self, seconds: float = 0.0) -> None:
+        """Polls as a turn does: until nothing more comes for now, or until the time is over."""
+        with write("test"):
+            execute("INSERT OR REPLACE INTO turns VALUES ('collect', ?, '')", (self.runtime.holder.id,))
+        collector = Collector(self.runtime)
+        deadline = time.monotonic() + (seconds or 5)
+        while time.monotonic() < deadline:
+            before = len(self.gateway.state.calls("work"))
+            collector.run(time.monotonic() + 0.02)
+            if not seconds and len(self.gateway.state.calls("work")) == before:
+                return
+
+    def fetch_and_scrape(self) -> None:
+        with self.runtime.holder.lease() as token:
+            Pump(self.runtime, token, suspects=True).run()
+            ScrapeRun(self.runtime, token, True, None).work()
+
+    def uploader(self, token: str, only: Sequence[int] | None = None) -> Uploader:
+        return Uploader(self.runtime, Claim(token, self.runtime.rules, only=None if only is None else tuple(only)))
+
+    def upload(self) -> None:
+        """What a token of the upload lane leads to."""
+        with self.runtime.holder.lease() as token:
+            self.uploader(token).work()
+
+    def upload_until(self, seconds: float = 20.0) -> None:
+        """Goes on as the relay would, until nothing waits any more."""
+        deadline = time.monotonic() + seconds
+        while self.waiting():
+            assert time.monotonic() < deadline, self.states()
+            self.upload()
+            time.sleep(0.01)
+
+    def everything_is_due(self) -> None:
+        """Time passes: every row and every probe is due."""
+        with write("test"):
+            execute("UPDATE outbox SET due_at = ? WHERE state = 'waiting' AND due_at < 9e14", (now_ms(),))
+            execute("UPDATE breakers SET retry_at = 0")
+
+    # Looking
+
+    def waiting(self) -> int:
+        sql = "SELECT count(*) FROM outbox WHERE state IN ('waiting', 'leased') AND topic NOT IN ('fetch', 'scrape')"
+        return int(one_row(sql)[0])
+
+    def states(self, topic: str | None = None) -> dict[str, int]:
+        sql = (
+            "SELECT state, count(*) FROM outbox WHERE topic = coalesce(?, topic)"
+            " AND topic NOT IN ('fetch', 'scrape') GROUP BY 1"
+        )
+        return dict(all_rows(sql, (topic,)))
+
+    def row(self, task_id: str, topic: str = "upload_result") -> dict[str, Any]:
+        sql = "SELECT * FROM outbox WHERE task_id = ? AND topic = ? ORDER BY generation DESC LIMIT 1"
+        return next(dict_rows(sql, (task_id, topic)))
+
+    def breaker(self, endpoint: str) -> dict[str, Any]:
+        return next(dict_rows("SELECT * FROM breakers WHERE endpoint = ?", (endpoint,)), {"is_open": 0})
+
+    def errors(self, task_id: str) -> str:
+        return " | ".join(row[0] for row in all_rows("SELECT error FROM attempts WHERE task_id = ?", (task_id,)))
+
+    def books_are_right(self) -> None:
+        assert [side for side in balances() if not side.holds] == []
+        assert wrong_tallies() == []
+
+
+def desk_settings(root: Path, gateway: ReferenceGateway, **changes: str) -> Settings:
+    return Settings.from_mapping(
+        {
+            "LIENWORKER_DATA_DIR": str(root),
+            "GATEWAY_URL": gateway.url,
+            "GATEWAY_TOKEN": gateway.token,
+            "LIENWORKER_GATEWAY_RETRY": "0.05",
+            "LIENWORKER_ALLOW_PRIVATE_HOSTS": "127.0.0.1",
+            "LIENWORKER_HOST_DELAY": "0",
+            "LIENWORKER_TASK_EXPIRY": "80000",
+            **changes,
+        }
+    )
+
+
+@contextmanager
+def desk(root: Path, gateway: ReferenceGateway, **changes: str) -> Iterator[Desk]:
+    settings = desk_settings(root, gateway, **changes)
+    loop = EventLoopThread(logging.getLogger(__name__))
+    loop.start()
+    try:
+        with running(settings, "worker", 4, loop.loop) as here:
+            worker_id = settings.worker_id or here.folder.worker_id()
+            here._gateway = GatewayClient(gateway.url, gateway.token, worker_id, timeouts=QUICK)
+            yield Desk(here, gateway)
+    finally:
+        loop.stop()
+
+
+def assert_raw_before_result(gateway: ReferenceGateway) -> None:
+    """By the order in which the Gateway stored things: never a result before its raw file."""
+    first: dict[str, int] = {}
+    for raw in gateway.state.raw_uploads:
+        first.setdefault(json.loads(raw.metadata)["raw_html_hash"], raw.seq)
+    for key, versions in gateway.state.history.items():
+        for version in versions:
+            assert first[version.row.raw_html_hash] < version.seq, key

@@ -1,0 +1,493 @@
+"""Uploading: proof of delivery, one row at a time, and the right one blamed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lienworker.actors import upload_outcomes
+from lienworker.actors.upload_outcomes import prepare_raw
+from lienworker.gateway.fitting import FitResult, fit_result
+from lienworker.gateway.outcomes import Kind, Unavailable
+from lienworker.gateway.reference import ReferenceGateway
+from lienworker.outbox import breaker
+from lienworker.outbox.breaker import Trouble
+from lienworker.outbox.claims import _ROW, _claimed
+from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.housekeeping import forgive_clock_jumps
+from lienworker.outbox.uploads import Claim, claim_uploads
+from lienworker.store.clock import now_ms
+from lienworker.store.database import all_rows, execute, one_row, write
+from tests.ondemand.desk import Desk, assert_raw_before_result, desk
+
+OVERFLOW = "ERROR: numeric field overflow (SQLSTATE 22003)"
+
+
+def result_calls(gateway: ReferenceGateway) -> int:
+    return len(gateway.state.calls("results"))
+
+
+def no_attempt_is_lost() -> None:
+    assert one_row("SELECT max(attempts), max(blame) FROM outbox WHERE topic LIKE 'upload%'") == (0, 0)
+
+
+def test_everything_goes_out_once_each_raw_file_before_its_result(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(230)
+    here.upload()
+    assert here.states() == {"delivered": 460}
+    assert len(gateway.state.results) == len(gateway.state.raw_uploads) == 230
+    assert {len(versions) for versions in gateway.state.history.values()} == {1}
+    assert_raw_before_result(gateway)
+    assert one_row("SELECT count(*) FROM results WHERE synced = 0") == (0,)
+    assert not list(here.runtime.folder.pending.iterdir())
+    here.books_are_right()
+
+
+def test_a_raw_file_arrives_as_it_is_on_disk_under_a_plain_unique_name(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(1, parcel_id="../ü \0" + "x" * 200, county="a/b")
+    here.upload()
+    (raw,) = gateway.state.raw_uploads
+    (path,) = one_row("SELECT path FROM pages")
+    assert gateway.state.raw_content(raw.name) == (here.runtime.folder.root / path).read_bytes()
+    assert raw.name == raw.sent_name
+    assert raw.name.isascii()
+    assert raw.name.endswith(".html.gz")
+    assert json.loads(raw.metadata)["task_id"] == "p1"
+
+
+def test_two_parcels_with_the_same_page_have_two_raw_files(
+    here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.ondemand.desk.time.time_ns", lambda: 1)
+    here.scraped(
+        [here.new_task(1, url="http://county.example/same"), here.new_task(2, url="http://county.example/same")]
+    )
+    here.upload()
+    assert len(gateway.state.raw_files) == 2
+
+
+# Replies that look like success and are not
+
+
+@pytest.mark.parametrize("fault", ["lost_reply", "reset", "half_json", "html", "down"])
+@pytest.mark.parametrize("endpoint", ["raw", "results", "fail"])
+def test_a_reply_that_proves_nothing_is_asked_for_again(
+    here: Desk, gateway: ReferenceGateway, fault: str, endpoint: str
+) -> None:
+    here.add(20)
+    here.add(1, name="bad", platform="atlantis")
+    with write("test"):
+        report_failure("bad1", "why", "not")
+    gateway.fault(fault, endpoint=endpoint, count=1)
+    here.upload_until()
+    assert here.states() == {"delivered": 43}
+    assert len(gateway.state.results) == 21
+    assert_raw_before_result(gateway)
+    assert one_row("SELECT max(attempts) FROM outbox WHERE topic LIKE 'upload%'") == (0,)
+
+
+def test_part_of_a_batch_that_failed_is_found_and_the_rest_is_delivered(
+    tmp_path: Path, gateway: ReferenceGateway
+) -> None:
+    bad = [f"p-{n}" for n in range(3, 90, 6)]  # 15: more than the eleven after which the Gateway stops
+    gateway.fault("parcels", names=bad, words=OVERFLOW)
+    with desk(tmp_path / "data", gateway, LIENWORKER_GATEWAY_RETRY="30") as here:
+        here.add(100)
+        here.upload()
+        assert len(gateway.state.results) == 100 - len(bad)
+        assert here.states("upload_result") == {"delivered": 100 - len(bad), "waiting": len(bad)}
+        gateway.clear_faults()
+        here.everything_is_due()
+        here.upload_until()
+        assert len(gateway.state.results) == 100
+        assert here.states() == {"delivered": 200}
+
+
+def park_within(here: Desk, rounds: int) -> None:
+    """Lets time pass until the row is parked."""
+    for _ in range(rounds):
+        if here.states().get("parked"):
+            return
+        here.everything_is_due()
+        here.upload()
+
+
+def test_one_refused_item_among_many_is_parked_with_the_gateways_words(
+    tmp_path: Path, gateway: ReferenceGateway
+) -> None:
+    """Refused by its database. In real life its tries are 30 s apart: by then nothing else waits any more."""
+    gateway.fault("parcels", names=["p-100"], words=OVERFLOW)
+    with desk(tmp_path / "data", gateway, LIENWORKER_GATEWAY_RETRY="30") as here:
+        here.add(200)
+        here.upload()
+        assert len(gateway.state.results) == 199
+        park_within(here, 8)
+        assert here.states("upload_result") == {"delivered": 199, "parked": 1}
+        assert "numeric field overflow" in here.errors("p100")
+
+
+def test_one_refused_item_is_parked_once_others_have_gone_through(tmp_path: Path, gateway: ReferenceGateway) -> None:
+    gateway.fault("parcels", names=["p-50"], words=OVERFLOW)
+    with desk(tmp_path / "data", gateway, LIENWORKER_GATEWAY_RETRY="30") as here:
+        here.add(100)
+        here.upload()
+        for n in range(6):  # work comes in as it does in real life
+            here.add(1, start=2000 + n)
+            here.everything_is_due()
+            here.upload()
+        assert here.states("upload_result") == {"delivered": 105, "parked": 1}
+        assert not here.breaker("results")["is_open"]
+        assert "numeric field overflow" in here.errors("p50")
+
+
+def test_a_thousand_results_with_one_that_fails_take_forty_calls_at_most(here: Desk, gateway: ReferenceGateway) -> None:
+    gateway.fault("parcels", names=["p-500"], words=OVERFLOW)
+    here.add(1000)
+    here.upload()
+    assert len(gateway.state.results) == 999
+    assert result_calls(gateway) <= 40
+
+
+def test_one_item_that_spoils_its_batch_with_a_400_is_parked_and_the_rest_delivered(
+    here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Something that our own checks do not know of: here they are told to let it through."""
+
+    def lenient(item: dict[str, Any]) -> Any:
+        fitted = fit_result(item)
+        assert isinstance(fitted, FitResult)
+        return FitResult({**fitted.item, "parse_duration_ms": 1.5}) if item["parcel_id"] == "p-150" else fitted
+
+    monkeypatch.setattr(upload_outcomes, "fit_result", lenient)
+    here.add(300)
+    here.upload()
+    assert here.states("upload_result") == {"delivered": 299, "parked": 1}
+    assert "invalid request body" in here.errors("p150")
+    assert len(gateway.state.results) == 299
+
+
+def test_everything_failed_blames_the_destination(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(150)
+    gateway.fault("database_down", endpoint="results")
+    for _ in range(12):
+        here.everything_is_due()
+        here.upload()
+    assert here.states("upload_result") == {"waiting": 150}
+    no_attempt_is_lost()
+    assert here.breaker("results")["is_open"]
+    assert "nothing" in here.breaker("results")["words"]
+    gateway.clear_faults()
+    here.everything_is_due()
+    here.upload_until()
+    assert here.states() == {"delivered": 300}
+
+
+def test_a_database_that_is_down_for_raw_files_blames_the_destination(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(20)
+    gateway.fault("database_down", endpoint="raw")
+    for _ in range(8):
+        here.everything_is_due()
+        here.upload()
+    assert here.states("upload_raw") == {"waiting": 20}
+    no_attempt_is_lost()
+    gateway.clear_faults()
+    here.everything_is_due()
+    here.upload_until()
+    assert here.states() == {"delivered": 40}
+
+
+# One row's own fault
+
+
+def raw_name_of(here: Desk, task_id: str) -> str:
+    sql = f"SELECT {_ROW} FROM outbox o JOIN tasks t USING (task_id) WHERE task_id = ? AND topic = 'upload_raw'"
+    row = one_row(sql, (task_id,))
+    file = prepare_raw(here.runtime, _claimed(row, "", 0))
+    assert file
+    return file.name
+
+
+def test_a_raw_file_that_always_gets_a_500_while_others_pass_ends_parked(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(30)
+    gateway.fault("raw_file", names=[raw_name_of(here, "p7")])
+    for n in range(8):
+        here.upload()
+        here.add(3, start=100 + 10 * n)
+        here.everything_is_due()
+    here.upload()
+    assert here.states("upload_raw") == {"delivered": 53, "parked": 1}
+    assert "failed to store file" in here.errors("p7")
+    assert here.row("p7")["reason"] == "raw_parked"
+    assert not here.breaker("raw")["is_open"]
+    assert len(gateway.state.results) == 53
+    here.books_are_right()
+
+
+def test_an_urgent_raw_file_that_always_gets_a_500_does_not_keep_the_breaker_open(
+    here: Desk, gateway: ReferenceGateway
+) -> None:
+    """It is alone at first, so the breaker opens; then others come, with a lower rank than its own."""
+    here.add(1, name="bad", queue="urgent", priority=1)
+    gateway.fault("raw_file", names=[raw_name_of(here, "bad1")])
+    here.upload()
+    assert here.breaker("raw")["is_open"]
+    here.add(3)
+    end = time.monotonic() + 3
+    while time.monotonic() < end:  # as often as the relay looks
+        here.upload()
+        time.sleep(0.1)
+    assert len(gateway.state.results) == 3
+
+
+def test_a_result_that_makes_the_gateway_crash_does_not_stop_its_neighbours(
+    here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any batch with it in it gets a 500: not in the contract, but promise 5 speaks of it."""
+    client = here.runtime.gateway_on_loop
+    submit = client.submit_results
+    calls = []
+
+    async def crashing(items: list[Any]) -> Any:
+        calls.append(len(items))
+        if any(item["parcel_id"] == "p-50" for item in items):
+            return Unavailable(Kind.SERVER_ERROR, "HTTP 500: internal server error")
+        return await submit(items)
+
+    monkeypatch.setattr(client, "submit_results", crashing)
+    here.add(100)
+    for _ in range(30):  # half an hour and more of real time
+        here.everything_is_due()
+        here.upload()
+    assert len(gateway.state.results) == 99
+    assert here.states("upload_result") == {"delivered": 99, "parked": 1}
+
+
+def test_a_gateway_that_fails_three_calls_in_ten_parks_no_innocent_row(
+    tmp_path: Path, gateway: ReferenceGateway
+) -> None:
+    """With 30 % of all calls failing by chance, one row in a hundred fails four times in a row."""
+    gateway.fault("500", endpoint="raw", probability=0.3, seed=1)
+    with desk(tmp_path / "data", gateway, LIENWORKER_GATEWAY_RETRY="0.01") as here:
+        here.add(400)
+        for _ in range(100):
+            here.everything_is_due()
+            here.upload()
+            if here.states("upload_raw").keys() <= {"delivered", "parked"}:
+                break
+        assert here.states("upload_raw") == {"delivered": 400}
+
+
+# The destination's fault
+
+
+@pytest.mark.parametrize("fault", ["401", "403"])
+def test_a_refused_token_costs_no_attempt_and_delivery_resumes_by_itself(
+    here: Desk, gateway: ReferenceGateway, fault: str
+) -> None:
+    here.add(20)
+    gateway.fault(fault)
+    for _ in range(20):  # an hour of probes
+        here.everything_is_due()
+        here.upload()
+    assert here.states("upload_raw") == {"waiting": 20}
+    no_attempt_is_lost()
+    assert fault in here.breaker("raw")["words"]
+    assert len(gateway.state.calls("raw")) <= 4 + 20  # the first ones, then one each probe
+    gateway.clear_faults()
+    here.everything_is_due()
+    here.upload_until()
+    assert here.states() == {"delivered": 40}
+
+
+@pytest.mark.parametrize("kind", ["429", "429-date"])
+@pytest.mark.parametrize("endpoint", ["raw", "results"])
+def test_a_pause_that_the_gateway_asks_for_is_kept(
+    here: Desk, gateway: ReferenceGateway, kind: str, endpoint: str
+) -> None:
+    here.add(3)
+    gateway.fault(kind, endpoint=endpoint, seconds=2)
+    here.upload()
+    before = len(gateway.state.calls(endpoint))
+    gateway.clear_faults()
+    began = time.monotonic()
+    here.upload_until()
+    calls = gateway.state.calls(endpoint)
+    assert calls[before].time - calls[before - 1].time >= (1.0 if kind == "429-date" else 1.99)  # dates have seconds
+    assert time.monotonic() - began < 4
+    assert here.states() == {"delivered": 6}
+    no_attempt_is_lost()
+
+
+def test_a_pause_is_kept_though_calls_that_were_under_way_succeed_later(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(12)
+    gateway.fault("429", endpoint="raw", seconds=2, count=1)
+    gateway.fault("slow", endpoint="raw", seconds=0.4, count=3)  # of the first four calls, one is refused at once
+    here.upload()
+    first = next(call for call in gateway.state.calls("raw") if call.status == 429)
+    too_early = [call.time - first.time for call in gateway.state.calls("raw") if 0.1 < call.time - first.time < 1.9]
+    assert too_early == []
+
+
+def test_a_pause_is_not_shortened_by_a_failure_of_a_call_that_was_under_way(here: Desk) -> None:
+    """Two calls under way together: one gets a 429 for a minute, the other, a moment later, a reset."""
+    with write("test"):
+        breaker.note_trouble("raw", Trouble("rate_limited", "HTTP 429", 60.0), 0.05)
+        breaker.note_trouble("raw", Trouble("reset", "the connection broke", None), 0.05)
+    assert here.breaker("raw")["retry_at"] - now_ms() > 50_000
+
+
+def test_a_breaker_does_not_wait_for_a_time_that_only_a_wrong_clock_knew(here: Desk) -> None:
+    with write("test"):
+        breaker.note_trouble("raw", Trouble("down", "no connection", None), 0.05)
+        execute("UPDATE breakers SET retry_at = retry_at + 365 * 86400000")
+    forgive_clock_jumps()
+    assert here.breaker("raw")["retry_at"] - now_ms() < 400_000
+
+
+def test_the_breaker_probes_with_another_row_each_time(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(6)
+    here.runtime.raw_bound.now = 6
+    gateway.fault("503", endpoint="raw")
+    here.upload()
+    for _ in range(6):
+        with write("test"):
+            execute("UPDATE breakers SET retry_at = 0")
+            execute("UPDATE outbox SET due_at = due_at - 10000 WHERE state = 'waiting' AND due_at < 9e14")
+        here.upload()
+    tries = Counter(row[0] for row in all_rows("SELECT task_id FROM attempts WHERE topic = 'upload_raw'"))
+    assert set(tries.values()) == {2}, tries
+
+
+def open_breaker(endpoint: str) -> None:
+    """It was open for a while, and the time for a probe has come."""
+    with write("test"):
+        execute(
+            "INSERT OR REPLACE INTO breakers (endpoint, is_open, retry_at, failures) VALUES (?, 1, 0, 1)", (endpoint,)
+        )
+
+
+def test_a_probe_whose_result_is_not_fit_does_not_keep_the_breaker_open(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(2, name="odd", county=None)
+    here.add(3)
+    open_breaker("results")
+    here.upload_until(3)
+    assert len(gateway.state.results) == 3
+
+
+def test_a_probe_whose_raw_file_is_lost_does_not_keep_the_breaker_open(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(3, name="lost")
+    for path in here.runtime.folder.raw.rglob("*.gz"):
+        path.unlink()
+    here.add(3)
+    open_breaker("raw")
+    for _ in range(20):  # the results of the lost ones are blocked and go on waiting
+        here.upload()
+        time.sleep(0.01)
+    assert len(gateway.state.results) == 3
+
+
+def test_a_probe_that_is_refused_does_not_keep_the_breaker_open(here: Desk, gateway: ReferenceGateway) -> None:
+    """A refusal is an answer: the destination is there."""
+    here.add(1, name="refused")
+    here.add(3)
+    open_breaker("raw")
+    gateway.fault("400", endpoint="raw", count=1)
+    here.upload()
+    time.sleep(0.3)
+    here.upload()
+    assert len(gateway.state.results) == 3
+    assert here.row("refused1", "upload_raw")["state"] == "parked"
+
+
+# Values that the Gateway would choke on
+
+
+def test_values_that_the_gateway_would_choke_on_are_made_fit(here: Desk, gateway: ReferenceGateway) -> None:
+    odd = {"nul": "a\0b", "nan": float("nan"), "huge": 2**53 + 1, "list": [float("inf"), {"k\0": 2**70}]}
+    here.scraped([here.new_task(1)], **odd)
+    here.upload()
+    ((key, row),) = gateway.state.results.items()
+    assert key == ("p-1", "demo", "XX", "Juniper")
+    assert row.data is not None
+    assert row.data["nul"] == "ab"
+    assert row.data["nan"] is None
+    assert row.data["huge"] == str(2**53 + 1)
+    assert row.data["list"] == [None, {"k": str(2**70)}]
+    assert result_calls(gateway) == 1
+
+
+def test_half_a_character_in_a_result_is_delivered(here: Desk, gateway: ReferenceGateway) -> None:
+    """A county's JSON may hold half of a surrogate pair; it costs neither the result nor its neighbours."""
+    half = json.loads('"\\ud800"')
+    here.scraped([here.new_task(1)], owner_name=f"Ann {half}")
+    here.upload()
+    assert len(gateway.state.results) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("state", "Pennsylvania", "key_too_long"),
+        ("parcel_id", "x" * 256, "key_too_long"),
+        ("county", "x" * 256, "key_too_long"),
+        ("parcel_id", "a\0b", "key_not_storable"),
+        ("county", None, "incomplete_key"),
+        ("state", None, "incomplete_key"),
+        ("parcel_id", None, "incomplete_key"),
+        ("county", "  ", "incomplete_key"),
+    ],
+)
+def test_a_result_with_an_impossible_key_is_parked_before_it_is_sent(
+    here: Desk, gateway: ReferenceGateway, field: str, value: Any, reason: str
+) -> None:
+    here.add(1, name="odd", **{field: value})
+    here.add(2)
+    here.upload()
+    row = here.row("odd1")
+    assert (row["state"], row["reason"]) == ("parked", reason)
+    assert len(gateway.state.results) == 2
+    assert [call.items for call in gateway.state.calls("results")] == [2]
+
+
+# What a failure of our own leaves behind
+
+
+def test_rows_in_hand_are_free_again_when_storing_their_outcome_fails(
+    here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk or a locked database in the middle of an upload, in a process that lives on."""
+
+    def full(*_: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    here.add(4)
+    with monkeypatch.context() as broken:
+        broken.setattr(sys.modules["lienworker.actors.upload"], "store_raws", full)
+        with pytest.raises(sqlite3.OperationalError):
+            here.upload()
+    here.everything_is_due()
+    here.upload()
+    assert here.states() == {"delivered": 8}
+    no_attempt_is_lost()
+
+
+def test_rows_in_hand_are_free_again_when_not_even_giving_them_back_works(
+    here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full for a while, also for giving rows back; the process lives on and so do its beats."""
+    here.add(4)
+    with here.runtime.holder.lease() as token:
+        assert here.uploader(token).claim
+        claim_uploads("upload_raw", 4, Claim(token, here.runtime.rules))
+    for _ in range(3):
+        here.runtime.holder.beat()
+        here.runtime.holder._watch.free_the_dead()
+    here.upload()
+    assert here.states() == {"delivered": 8}
