@@ -16,9 +16,10 @@ from lienworker.actors.scrape import scrape_row
 from lienworker.actors.scrape_outcomes import store_scrapes
 from lienworker.errors import StoreError
 from lienworker.outbox.claims import claim_task
+from lienworker.outbox.drift import let_go
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import register_task
-from lienworker.platforms import Page, default_registry
+from lienworker.platforms import Page, registry_with
 from lienworker.settings import Settings
 from lienworker.store import tasks
 from lienworker.store.database import open_store
@@ -47,11 +48,12 @@ class ByHand:
 def queue_url(settings: Settings, url: str, platform: str | None) -> str:
     """Adds the task and leaves it to the stack; a known one goes round again."""
     open_store(settings.data_dir)
-    registry = default_registry()
+    registry = registry_with(settings.platforms_folder)
     task = NewTask(source="cli", url=checked_url(url), platform=platform)
     parser = registry.get(platform) if platform else registry.for_url(url)
     politeness = Politeness(parser.delay, parser.concurrency) if parser else None
     register_task(task, refresh=True, politeness=politeness)
+    let_go(task.task_id)
     return task.task_id
 
 

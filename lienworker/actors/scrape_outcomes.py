@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lienworker.actors.follow import add_parcels, parcels_wanted
 from lienworker.actors.runtime import Runtime
 from lienworker.errors import PageError
-from lienworker.outbox import closing
+from lienworker.outbox import closing, drift
 from lienworker.outbox.backoff import TryAgain, decide
 from lienworker.outbox.deliveries import deliver_result, parcel_key
+from lienworker.outbox.drift import Sighting
 from lienworker.outbox.entries import Claimed, Entry, add_entries
+from lienworker.outbox.fill_rates import mask_of
 from lienworker.outbox.registration import host_of
 from lienworker.platforms import ParsedPage
+from lienworker.platforms.lists import is_list
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import storable, write
+from lienworker.store.history import Place, likely_platform
 from lienworker.store.pages import PageRecord
 from lienworker.store.pending import pending_path, write_pending
 from lienworker.store.results import NewResult, save_result
+from lienworker.store.tasks import NewTask
+
+#: Pages that came, but gave nothing: the parser may have lost its way.
+_GIVES_NOTHING = frozenset(
+    {"not_a_parcel", "parser_error", "parser_failed", "empty_page", "map_shell", "search_form", "disclaimer"}
+)
 
 logger = logging.getLogger(__name__)
 
@@ -39,18 +50,21 @@ def store_scrapes(runtime: Runtime, group: Sequence[Scraped]) -> None:
     """The files for people first, then everything else in one transaction."""
     if not group:
         return
-    results = {item.row.id: _result(item) for item in group if isinstance(item.outcome, ParsedPage)}
+    results = {item.row.id: result_of(item) for item in group if isinstance(item.outcome, ParsedPage)}
     for result in results.values():
         write_pending(runtime.folder, result.as_row())
+    followed = {item.row.id: _parcels_of(runtime, item) for item in group}
     with write("scrape"):
         for item in group:
             if isinstance(item.outcome, PageError):
                 _store_failure(runtime, item.row, item.outcome)
-            else:
-                _store_result(item.row, results[item.row.id])
+            elif _store_result(item.row, results[item.row.id]):
+                add_parcels(runtime.registry, followed[item.row.id])
+        drifting = drift.watch(sightings(group))
+    drift.hold_fetches(drifting)
 
 
-def _result(item: Scraped) -> NewResult:
+def result_of(item: Scraped) -> NewResult:
     """What the task says about its parcel comes first; what it does not say, the page does."""
     assert isinstance(item.outcome, ParsedPage)
     assert item.page is not None
@@ -77,14 +91,19 @@ def _text(value: object) -> str | None:
     return storable(str(value)) if value not in (None, "") else None
 
 
-def _store_result(row: Claimed, result: NewResult) -> None:
+def _parcels_of(runtime: Runtime, item: Scraped) -> list[NewTask]:
+    if '"follow"' not in item.row.target_json or isinstance(item.outcome, PageError) or item.page is None:
+        return []
+    return parcels_wanted(runtime.folder, runtime.registry, item.row.target, item.outcome.record, item.page)
+
+
+def _store_result(row: Claimed, result: NewResult) -> bool:
     if not closing.end(row):
-        return  # somebody else has the row
+        return False  # somebody else has the row
     save_result(result)
     tasks.note_attempt(row.task_id, None, None)
     tasks.mark_completed(row.task_id)
-    key = parcel_key(result.platform, result.state, result.county, result.parcel_id)
-    deliver_result(row, key)
+    deliver(row, result)
     logger.info(
         "completed %s: %s %s",
         row.task_id,
@@ -92,6 +111,27 @@ def _store_result(row: Claimed, result: NewResult) -> None:
         result.parcel_id,
         extra={"action": "completed", "task_id": row.task_id, "topic": row.topic},
     )
+    return True
+
+
+def deliver(row: Claimed, result: NewResult) -> None:
+    """The rows that bring a result to the Gateway. A list has no parcel of its own to deliver: it stays here."""
+    if not is_list(result.data):
+        deliver_result(row, parcel_key(result.platform, result.state, result.county, result.parcel_id))
+
+
+def sightings(group: Sequence[Scraped]) -> Iterator[Sighting]:
+    """What the drift guard learns from these pages; trouble of the site's own is none of its business."""
+    for item in group:
+        row, path = item.row, item.page.path if item.page else ""
+        host = host_of(row.url)
+        if isinstance(item.outcome, ParsedPage):
+            place = Place(item.outcome.platform, row.state, row.county, host)
+            yield Sighting(place, row.task_id, mask_of(item.outcome.record), path)
+        elif item.outcome.reason in _GIVES_NOTHING and item.page:
+            platform = row.platform or likely_platform(row.state, row.county, host)
+            if platform:
+                yield Sighting(Place(platform, row.state, row.county, host), row.task_id, 0, path)
 
 
 def _store_failure(runtime: Runtime, row: Claimed, problem: PageError) -> None:

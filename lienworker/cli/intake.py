@@ -29,6 +29,7 @@ _OPTIONS = [
     click.option(
         "--batch-size", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Rows a transaction."
     ),
+    click.option("--map", "maps", multiple=True, metavar="FIELD=COLUMN", help='Such as parcel_id="Parcel ID"; repeat.'),
     click.option("--refresh", is_flag=True, help="Scrape known parcels again; unchanged pages go no further."),
     click.option("--strict", is_flag=True, help="Stop at the first bad row."),
 ]
@@ -44,9 +45,12 @@ def intake_options(function: F) -> F:
 def how_of(options: dict[str, Any]) -> How:
     from lienworker.intake import Defaults
     from lienworker.intake.importer import How
+    from lienworker.intake.mapping import check_fields, parse_choice
 
     defaults = Defaults(*(options[name] for name in ("platform", "state", "county", "queue", "priority")))
-    return How(defaults, options["file_format"], options["batch_size"], options["refresh"], options["strict"])
+    chosen = check_fields(dict(map(parse_choice, options["maps"])))
+    form, size = options["file_format"], options["batch_size"]
+    return How(defaults, form, size, options["refresh"], options["strict"], chosen)
 
 
 @click.command("import", epilog="Example: lienworker import parcels.csv --queue urgent --batch-size 100 --dry-run")
@@ -80,7 +84,7 @@ def import_file(settings: Settings, file: str, how: How, stop: object = None) ->
 
     folder = open_folder(settings)
     _check_disk(settings)
-    importer = _importer(file, how)
+    importer = _importer(settings, file, how)
     rejects = RejectsFile(folder.rejects / f"{_plain_name(importer.name)}.rejects.csv")
 
     def look(_tally: Tally) -> None:
@@ -111,15 +115,31 @@ def _try_out(settings: Settings, file: str, how: How) -> None:
             shown.append(reject)
             click.echo(f"line {reject.line}: {reject.reason}: {reject.detail}", err=True)
 
-    importer = _importer(file, how)
+    _show_mapping(file, how)
+    importer = _importer(settings, file, how)
     click.echo(importer.try_out(note, is_known).in_words() + " (dry run: nothing was touched)", err=True)
 
 
-def _importer(file: str, how: How) -> Importer:
-    from lienworker.intake.importer import Importer
-    from lienworker.platforms import default_registry
+def _show_mapping(file: str, how: How) -> None:
+    """Which column is taken for what. Standard input can be read only once, so it is not looked at before."""
+    from lienworker.intake.header import header_of
+    from lienworker.intake.mapping import resolve_mapping
 
-    return Importer(default_registry(), file, "standard input" if file == "-" else file, how)
+    header = None if file == "-" else header_of(file, how.format, how.mapping)
+    if header is None:
+        return
+    taken = resolve_mapping(header, how.mapping, file)
+    click.echo("Columns: " + (", ".join(f"{name} = {column!r}" for name, column in taken.items()) or "none"), err=True)
+    rest = [column for column in header if column not in taken.values()]
+    if rest:
+        click.echo(f"Kept with the task: {', '.join(map(repr, rest))}", err=True)
+
+
+def _importer(settings: Settings, file: str, how: How) -> Importer:
+    from lienworker.intake.importer import Importer
+    from lienworker.platforms import registry_with
+
+    return Importer(registry_with(settings.platforms_folder), file, "standard input" if file == "-" else file, how)
 
 
 def _check_disk(settings: Settings) -> None:

@@ -86,7 +86,19 @@ def print_summary(import_id: int, settings: Settings) -> int:
         click.echo(f"  {n:>6,}  {reason}: {sample}")
     if failed:
         click.echo("Look closer with `lienworker tasks list --status failed`, try again with `lienworker tasks retry`.")
-    return 1 if failed else 0
+    left = counts["pending"] + counts["processing"]
+    if left:
+        _say_what_is_kept_back(left)
+    return 1 if failed or left else 0
+
+
+def _say_what_is_kept_back(left: int) -> None:
+    from lienworker.store.history import paused_places
+
+    click.echo(f"{left:,} are kept back, since their pages have changed:")
+    for place in paused_places():
+        click.echo(f"  {place['words']}")
+    click.echo("Mend the parser and `lienworker reparse`, or take them as they are with `lienworker platforms accept`.")
 
 
 def _kill(supervisor: Supervisor) -> None:

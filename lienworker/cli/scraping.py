@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lienworker.cli.common import json_option, load_settings, print_json
 from lienworker.cli.results import print_result
 
+if TYPE_CHECKING:
+    from lienworker.settings import Settings
+
 
 @click.command(epilog="Example: lienworker scrape http://county.example/parcel/123 --platform generic")
 @click.argument("url")
 @click.option("--platform", help="Which platform's parser to use; detected if not given.")
+@click.option("--follow", is_flag=True, help="A list: its parcels become tasks for the stack.")
+@click.option("--parcels-platform", metavar="NAME", help="The platform of a list's parcels, where it links to none.")
+@click.option("--state", help="The state of a list's parcels.")
+@click.option("--county", help="The county of a list's parcels.")
 @click.option("--queue-only", is_flag=True, help="Only add the task; the stack scrapes it.")
 @json_option
-def scrape(url: str, platform: str | None, queue_only: bool, as_json: bool) -> None:
+def scrape(
+    url: str, platform: str | None, queue_only: bool, as_json: bool, follow: bool, **parcels: str | None
+) -> None:
     """Scrape one URL: fetch, parse, store, print.
 
     Works with no stack running. A page that gives no result shows what the parser saw. Exit 1 if it failed.
@@ -26,6 +35,8 @@ def scrape(url: str, platform: str | None, queue_only: bool, as_json: bool) -> N
     settings = load_settings()
     if queue_only:
         task_id = queue_url(settings, url, platform)
+        if follow:
+            _ask_to_follow(task_id, parcels)
         print_json({"task_id": task_id}) if as_json else click.echo(f"Queued as task {task_id}.")
         return
     done = scrape_now(settings, url, platform)
@@ -33,7 +44,36 @@ def scrape(url: str, platform: str | None, queue_only: bool, as_json: bool) -> N
         print_json(done.as_dict())
     else:
         _print(done)
+    if follow and done.result:
+        _follow(settings, done.task["task_id"], parcels)
     sys.exit(0 if done.result else 1)
+
+
+def _about(parcels: dict[str, str | None]) -> dict[str, str | None]:
+    return {"platform": parcels["parcels_platform"], "state": parcels["state"], "county": parcels["county"]}
+
+
+def _ask_to_follow(task_id: str, parcels: dict[str, str | None]) -> None:
+    from lienworker.actors.follow import ask_to_follow
+
+    ask_to_follow(task_id, _about(parcels))
+
+
+def _follow(settings: Settings, task_id: str, parcels: dict[str, str | None]) -> None:
+    from lienworker.actors.follow import follow_stored
+    from lienworker.platforms import registry_with
+    from lienworker.store.folder import DataFolder
+
+    registry = registry_with(settings.platforms_folder)
+    followed = follow_stored(DataFolder(settings.data_dir), registry, task_id, _about(parcels))
+    if followed is None:
+        click.echo("The page is not a list: there is nothing to follow.", err=True)
+        return
+    items, done = followed
+    left = items - done.added - done.known
+    words = f"{items:,} items: {done.added:,} new tasks, {done.known:,} already known"
+    words += f", {left:,} without an address (--parcels-platform may build one)" if left else ""
+    click.echo(words + ".", err=True)
 
 
 def _print(done: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -52,6 +52,7 @@ class How:
     batch_size: int = DEFAULT_BATCH
     refresh: bool = False
     strict: bool = False
+    mapping: Mapping[str, str] = field(default_factory=dict)
 
 
 class Importer:
@@ -117,7 +118,11 @@ class Importer:
         yield batch
 
     def _tasks(self) -> Iterator[NewTask | Reject]:
-        for row in read_parcels(self._source, format=self._how.format, defaults=self._how.defaults, name=self.name):
+        how = self._how
+        rows = read_parcels(
+            self._source, format=how.format, defaults=how.defaults, mapping=how.mapping or None, name=self.name
+        )
+        for row in rows:
             self.tally.rows += 1
             item = row if isinstance(row, Reject) else self._task(row)
             if isinstance(item, Reject):

@@ -12,9 +12,10 @@ from lienworker.errors import InputError
 
 FIELDS = ("url", "platform", "state", "county", "parcel_id", "queue", "priority")
 
-# Spelled as `squeeze` leaves them; the first one that the header has wins. The second line of the parcel ids holds
+# Spelled as `squeeze` leaves them; the first one that the header has wins. The last two lines of the parcel ids hold
 # names that elsewhere mean something else, so they count only where no better one is there: RealAuction lists by
-# ACCOUNT in Arizona and by SCHEDULE NUMBER in Colorado, and by PARCEL, PARCEL ID, Parcel Number elsewhere.
+# ACCOUNT in Arizona and Maryland, by SCHEDULE NUMBER in Colorado, by block, lot and qualifier in New Jersey, and by
+# PARCEL, PARCEL ID, Parcel Number elsewhere.
 ALIASES: dict[str, tuple[str, ...]] = {
     "url": ("url", "link", "href", "parcelurl", "propertyurl", "detailurl", "parcellink", "propertylink"),
     "platform": ("platform",),
@@ -24,6 +25,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("parcelid", "parcel", "parcelnumber", "parcelno", "parcelnum", "parcelnbr", "parcelidnumber"),
         *("apn", "pin", "parid", "folio", "folionumber", "foliono", "taxparcelid", "taxparcelnumber", "pid"),
         *("accountnumber", "accountno", "account", "schedulenumber", "taxid", "taxidnumber", "propertyid"),
+        *("strap", "parcelidentification", "mapparcel", "blocklotqual", "blq", "taxaccount", "altkey", "alternatekey"),
     ),
     "queue": ("queue",),
     "priority": ("priority",),
@@ -62,6 +64,14 @@ def resolve_mapping(header: Sequence[str], chosen: Mapping[str, str] | None, nam
     picked = {field: _find(header, column, field, name) for field, column in check_fields(chosen).items()}
     rest = [column for column in header if column not in picked.values()]
     return {**propose_mapping(rest), **picked}
+
+
+def parse_choice(words: str) -> tuple[str, str]:
+    """`parcel_id=Parcel ID`, as an operator writes it."""
+    field, mark, column = words.partition("=")
+    if not mark or not column.strip():
+        raise InputError(f'{words!r} does not say which column is which; write it as parcel_id="Parcel ID".')
+    return field.strip(), column.strip().strip("\"'")
 
 
 def check_fields(chosen: Mapping[str, str]) -> Mapping[str, str]:

@@ -1,7 +1,6 @@
 """Which platforms there are, and which one reads a page.
 
-Built in by a table, added to by the entry points of the group `lienworker.platforms`. Listing names imports
-nothing; a platform's module is imported when the platform is first needed.
+Built in by a table, added to by entry points (`lienworker.platforms`). A module is imported when first needed.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ class Registry:
         """`places` maps a name to `module:attribute`, in the order in which detection asks."""
         self._places = dict(places)
         self._loaded: dict[str, Platform] = {}
+        self.broken: list[str] = []  # a sentence for each file that was to bring a platform and could not
 
     def names(self) -> list[str]:
         return sorted(self._places)
@@ -54,10 +54,21 @@ class Registry:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
-    def add(self, platform: Platform) -> None:
+    def add(self, platform: Platform, place: str = "") -> None:
         """A platform from elsewhere (a folder of definitions, a test) under its own name; asked first."""
-        self._places = {platform.name: "", **self._places}
+        self._places.pop(platform.name, None)
+        self._places = {platform.name: place, **self._places}
         self._loaded[platform.name] = platform
+
+    def copy(self) -> Registry:
+        """The same platforms, to add others to."""
+        other = Registry(self._places)
+        other._loaded |= self._loaded
+        return other
+
+    def place_of(self, name: str) -> str:
+        """Where a platform comes from: `module:attribute`, or its file."""
+        return self._places[name]
 
     def for_url(self, url: str) -> Platform | None:
         return next((platform for platform in self._specific() if _says_yes(platform, "matches_url", url)), None)
@@ -110,8 +121,7 @@ class Registry:
             detail = f"platform {name!r} ({self._places[name]}) cannot be loaded: {error}"
             raise PageError("unknown_platform", detail) from error
         if not isinstance(loaded, Platform):
-            detail = f"{self._places[name]} is a {type(loaded).__name__}, not a Platform"
-            raise PageError("unknown_platform", detail)
+            raise PageError("unknown_platform", f"{self._places[name]} is a {type(loaded).__name__}, not a Platform")
         return loaded
 
 
@@ -125,10 +135,8 @@ def _says_yes(platform: Platform, question: str, about: str | Page) -> bool:
 
 
 def _is_sure(platform: Platform, record: Record) -> bool:
-    """A parcel id with several facts, or found where this platform has it, or a list: no need to look closer.
-
-    Checking every page first was rejected: it reads all labels of the page, which costs more than parsing it.
-    """
+    """A parcel id with several facts, or found where this platform has it, or a list: no need to look closer."""
+    # Checking every page first was rejected: it reads all labels of the page, which costs more than parsing it.
     if record.get("parcels"):
         return True
     return "parcel_id" in record and (platform.name != FALLBACK or len(record.keys() - _EMPTY_WITHOUT) >= 4)

@@ -13,6 +13,7 @@ from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.counts import failures, outbox_counts, task_counts
 from lienworker.store.database import all_rows, dict_rows
 from lienworker.store.folder import DataFolder
+from lienworker.store.history import paused_places
 from lienworker.store.tasks import QUEUES
 
 
@@ -32,6 +33,7 @@ def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
         "pauses": [
             {"lane": lane, "cause": cause, "since": since, "words": words} for lane, cause, since, words in pauses()
         ],
+        "drift": paused_places(),
         "disk_free_mb": shutil.disk_usage(folder.root).free // 1_000_000,
     }
 
@@ -66,6 +68,7 @@ def health_in_words(facts: dict[str, Any], settings: Settings, *, stack_runs: bo
         for row in facts["breakers"]
         if row["is_open"] and settings.mode == "ondemand"
     ]
+    parts += [f"{place['words']} (`lienworker reparse` after a fix, or `platforms accept`)" for place in facts["drift"]]
     waiting = facts["tasks"]["pending"] + facts["tasks"]["processing"]
     parts.append(f"{waiting:,} tasks are on their way" if waiting else "nothing waits to be scraped")
     if facts["outbox"]["held"]:

@@ -24,7 +24,7 @@ from lienworker.platforms.reading.pairs import Pair
 
 Names = Mapping[str, str]
 _NO_NAMES: Names = {}
-_CLEANERS: dict[str, Callable[[object], Any]] = {
+CLEANERS: dict[str, Callable[[object], Any]] = {
     "acres": clean.acres,
     "land_area_sqft": clean.square_feet,
     "building_area_sqft": clean.square_feet,
@@ -159,8 +159,8 @@ def _take_co_owner(record: Record, pair: Pair) -> None:
 def _cleaned(name: str, pair: Pair) -> Any:
     if name == "owner_address":
         return people.mailing_address(pair.lines)
-    if name in _CLEANERS:
-        return _CLEANERS[name](pair.lines[0])
+    if name in CLEANERS:
+        return CLEANERS[name](pair.lines[0])
     value = clean.known(pair.value if name in _WHOLE_BLOCK else pair.lines[0])
     return value if value and _is_sound(name, value) else None
 

@@ -1,0 +1,107 @@
+"""analyze: what was collected, and what a change of parsers changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lienworker.cli.common import json_option, load_settings, open_folder, print_json, print_table, shown
+
+
+@click.command(epilog="Example: lienworker analyze --compare 3 4 --html report.html")
+@click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--compare", nargs=2, type=int, metavar="RUN_A RUN_B", help="Set two runs of `reparse` side by side.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with charts there.")
+@json_option
+def analyze(folder: Path | None, compare: tuple[int, int] | None, html: Path | None, as_json: bool) -> None:
+    """Say what was collected: counts, failures by reason, field fill rates, timings.
+
+    FOLDER is a data folder; the current one if it is not given. The page of --html needs no network.
+    """
+    _open(folder)
+    if compare:
+        _compare(compare, html, as_json)
+        return
+    if html:
+        from lienworker.reports.html import analysis_page
+
+        _write(html, analysis_page())
+    if as_json or not html:
+        from lienworker.reports.analyze import analyze as figures
+
+        facts = figures()
+        print_json(facts) if as_json else _print_analysis(facts)
+
+
+def _open(folder: Path | None) -> None:
+    from lienworker.errors import InputError
+    from lienworker.store.folder import DataFolder
+
+    settings = load_settings()
+    if folder:
+        if not DataFolder(folder).database.is_file():
+            raise InputError(f"{folder} is not a data folder: there is no lienworker.db in it.")
+        settings = replace(settings, data_dir=folder.absolute())
+    open_folder(settings)
+
+
+def _write(path: Path, text: str) -> None:
+    from lienworker.errors import InputError
+
+    try:
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written: {problem.strerror}.") from None
+    click.echo(f"Written: {path}", err=True)
+
+
+def _compare(chosen: tuple[int, int], html: Path | None, as_json: bool) -> None:
+    from lienworker.reports.compare import compare
+    from lienworker.reports.html import comparison_page
+
+    found = compare(*chosen)
+    if html:
+        _write(html, comparison_page(found))
+    if as_json:
+        print_json(found)
+    elif not html:
+        _print_comparison(found)
+
+
+def _print_comparison(found: dict[str, Any]) -> None:
+    click.echo(
+        f"{found['pages']:,} pages in both runs, {found['same']:,} of them the same;"
+        f" {found['only_a']:,} only in run {found['a']['id']}, {found['only_b']:,} only in run {found['b']['id']}."
+    )
+    records = found["records"]
+    click.echo(f"Records: {records['gained']:,} gained, {records['lost']:,} lost.")
+    if not found["fields"]:
+        return
+    click.echo()
+    columns = ("platform", "field", "gained", "lost", "changed")
+    print_table(columns, [[item[name] for name in columns] for item in found["fields"]])
+    for item in found["fields"]:
+        click.echo(f"\n{item['platform']}: {item['field']}")
+        for sample in item["samples"]:
+            before, after = shown(sample["before"]), shown(sample["after"])
+            click.echo(f"  {sample['kind']:<8} {shown(sample['parcel_id'])}: {before} -> {after}")
+
+
+def _print_analysis(facts: dict[str, Any]) -> None:
+    click.echo("Tasks: " + ", ".join(f"{n:,} {status}" for status, n in facts["tasks"].items()))
+    for failure in facts["failures"]:
+        click.echo(f"  {failure['n']:>8,}  {failure['reason']}: {(failure['sample'] or '')[:100]}")
+    columns = ("platform", "state", "county", "tasks", "completed", "failed")
+    click.echo("\nBy county:")
+    print_table(columns, [[row[name] for name in columns] for row in facts["counties"][:30]])
+    for platform, fields in facts["fields"].items():
+        click.echo(f"\nFields of {platform} (share of results that have them):")
+        for name, share in fields.items():
+            click.echo(f"  {share:>6.1%}  {name}")
+    click.echo("\nTimings:")
+    for name, spread in facts["timings"].items():
+        if spread:
+            click.echo(f"  {name:<11} " + "  ".join(f"{key} {value:,}" for key, value in spread.items()))

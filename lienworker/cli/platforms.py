@@ -1,0 +1,180 @@
+"""platforms: which there are, what they make of a page, why, and the beginning of a new one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lienworker.cli.common import json_option, load_settings, print_json, print_rows, print_table, shown
+
+if TYPE_CHECKING:
+    from lienworker.platforms import Page, Registry, Target
+
+F = TypeVar("F", bound=Callable[..., Any])
+_SHOWN_PAIRS = 40
+_TARGET = [
+    click.option("--platform", help="Which platform's parser to use; detected if not given."),
+    click.option("--state", help="The state of the page's parcel."),
+    click.option("--county", help="The county of the page's parcel, where it matters."),
+]
+
+
+def _target_options(function: F) -> F:
+    for option in reversed(_TARGET):
+        function = option(function)
+    return function
+
+
+@click.group(epilog="Example: lienworker platforms parse page.html --json")
+def platforms() -> None:
+    """County platforms: list them, try them on a page, write one."""
+
+
+@platforms.command("list", epilog="Example: lienworker platforms list --json")
+@json_option
+def list_(as_json: bool) -> None:
+    """List the platforms: ours, installed ones, and those of LIENWORKER_PLATFORMS."""
+    registry = _registry()
+    columns = ("name", "version", "delay", "concurrency", "from")
+    print_rows([_about(registry, name) for name in registry.names()], columns, as_json=as_json, nothing="None.")
+    for words in registry.broken:
+        click.echo(words, err=True)
+
+
+def _registry() -> Registry:
+    from lienworker.platforms import registry_with
+
+    return registry_with(load_settings().platforms_folder)
+
+
+def _about(registry: Registry, name: str) -> dict[str, Any]:
+    from lienworker.errors import PageError
+
+    facts: dict[str, Any] = {"name": name, "from": registry.place_of(name)}
+    try:
+        platform = registry.get(name)
+    except PageError as problem:
+        return {**facts, "version": "BROKEN", "problem": problem.detail}
+    return {**facts, "version": platform.version, "delay": platform.delay, "concurrency": platform.concurrency}
+
+
+@platforms.command(epilog="Example: lienworker platforms parse page.html --platform qpublic --json")
+@click.argument("source", metavar="FILE_OR_URL")
+@_target_options
+@json_option
+def parse(source: str, as_json: bool, **where: str | None) -> None:
+    """Parse a page and print its record. Nothing is stored.
+
+    A stored raw page (.gz) is as good as a saved one. Exit 1 if the page gives no record.
+    """
+    registry = _registry()
+    page, target = _load(source), _target(source, where)
+    parsed = _parse(registry, page, target)
+    if as_json:
+        print_json({"platform": parsed.platform, "version": parsed.version, "record": parsed.record})
+        return
+    click.echo(f"{parsed.platform} (version {parsed.version})")
+    for name, value in parsed.record.items():
+        _print_value(name, value)
+
+
+def _print_value(name: str, value: Any) -> None:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        click.echo(f"{name:>20}  {len(value)}:")
+        for item in value[:_SHOWN_PAIRS]:
+            flat = {key: part for key, part in item.items() if not isinstance(part, dict | list)}
+            click.echo(" " * 22 + "  ".join(f"{key} {shown(part)}" for key, part in flat.items()))
+    elif isinstance(value, dict):
+        click.echo(f"{name:>20}  {len(value)}:")
+        for key, part in list(value.items())[:_SHOWN_PAIRS]:
+            click.echo(" " * 22 + f"{shown(key)}: {shown(part)}")
+    else:
+        click.echo(f"{name:>20}  {shown(value)}")
+
+
+@platforms.command(epilog="Example: lienworker platforms explain page.html --field owner_name")
+@click.argument("source", metavar="FILE")
+@click.option("--field", help="Only this field, also where it was not found.")
+@_target_options
+@json_option
+def explain(source: str, field: str | None, as_json: bool, **where: str | None) -> None:
+    """Say which rule found each field of a page, and what it saw."""
+    from dataclasses import asdict
+
+    from lienworker.platforms.explain import explain as clues_of
+    from lienworker.platforms.explain import unused
+
+    registry = _registry()
+    page, target = _load(source), _target(source, where)
+    parsed = _parse(registry, page, target)
+    platform = registry.get(parsed.platform)
+    clues = [asdict(clue) for clue in clues_of(platform, page, target, parsed.record, field)]
+    rest = [{"label": pair.label, "value": pair.value} for pair in unused(platform, page)]
+    if as_json:
+        print_json({"platform": platform.name, "clues": clues, "unused": rest})
+        return
+    click.echo(f"{platform.name} (version {platform.version})\n")
+    print_table(("field", "value", "rule", "saw"), [list(clue.values()) for clue in clues])
+    if rest:
+        click.echo("\nLabels that became no field of their own:")
+        print_table(("label", "value"), [list(pair.values()) for pair in rest[:_SHOWN_PAIRS]])
+
+
+@platforms.command(epilog="Example: lienworker platforms new sunny --folder my-platforms")
+@click.argument("name")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=".", help="Where to; here.")
+def new(name: str, folder: Path) -> None:
+    """Begin a platform: a module, a page that it reads, and the test that it has to pass."""
+    from lienworker.platforms.skeleton import write_skeleton
+
+    files = write_skeleton(name, folder, _registry().names())
+    click.echo("Written: " + ", ".join(map(str, files)))
+    click.echo(f"Fill in the selectors of {files[0].name} until `pytest {files[2]}` passes;")
+    click.echo("then set LIENWORKER_PLATFORMS to the folder.")
+
+
+@platforms.command(epilog="Example: lienworker platforms accept --county Dixie")
+@click.option("--platform", help="Only where this platform is paused.")
+@click.option("--county", help="Only this county.")
+@click.option("--all", "everything", is_flag=True, help="All that are paused.")
+def accept(platform: str | None, county: str | None, everything: bool) -> None:
+    """Let counties go on that the drift guard paused: their pages are right as they are now.
+
+    What was held is fetched and sent, and what is usual there is learned anew. After a mended parser use
+    `lienworker reparse` instead.
+    """
+    from lienworker.cli.common import open_folder
+    from lienworker.outbox.drift import accept_places
+
+    if not (platform or county or everything):
+        raise click.UsageError("Say which: --platform, --county or --all.")
+    open_folder(load_settings())
+    accepted = accept_places(platform, county)
+    click.echo("\n".join(f"{place} goes on." for place in accepted) or "Nothing of that is paused.")
+
+
+def _target(source: str, where: dict[str, str | None]) -> Target:
+    from lienworker.platforms import Target
+
+    url = source if "://" in source else None
+    return Target(platform=where["platform"], state=where["state"], county=where["county"], url=url)
+
+
+def _parse(registry: Registry, page: Page, target: Target) -> Any:
+    from lienworker.errors import PageError
+
+    try:
+        return registry.parse(page, target)
+    except PageError as problem:
+        click.echo(f"No record: {problem.reason}: {problem.detail}.", err=True)
+        sys.exit(1)
+
+
+def _load(source: str) -> Page:
+    from lienworker.actors.pages_by_hand import page_from_file, page_from_url
+
+    return page_from_url(load_settings(), source) if "://" in source else page_from_file(Path(source))

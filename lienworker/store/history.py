@@ -1,0 +1,76 @@
+"""How often each field was there, for each platform and county: what the drift guard goes by."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from lienworker.store.database import dict_rows, execute, one_row
+
+_COLUMNS = "recent, pages, counts, paused_at, words, sample_task, sample_path"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A platform in a county, as the tasks name it; a county that is not known goes by its host."""
+
+    platform: str
+    state: str | None
+    county: str | None
+    host: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.platform, self.state or "", self.county or f"({self.host})"
+
+    def in_words(self) -> str:
+        return f"{self.platform}, {self.county or self.host}" + (f" {self.state}" if self.state else "")
+
+
+@dataclass(slots=True)
+class History:
+    """The newest pages one by one, each as a number whose bits say which fields were there, and those before them."""
+
+    recent: list[int] = field(default_factory=list)
+    pages: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    paused_at: str | None = None
+    words: str | None = None
+    sample_task: str | None = None
+    sample_path: str | None = None
+
+
+def history_of(place: Place) -> History:
+    sql = f"SELECT {_COLUMNS} FROM field_history WHERE platform = ? AND state = ? AND county = ?"
+    row = one_row(sql, place.key)
+    return History(json.loads(row[0]), row[1], json.loads(row[2]), *row[3:]) if row else History()
+
+
+def save_history(place: Place, history: History) -> None:
+    """Part of the transaction that stores the pages."""
+    execute(
+        f"INSERT OR REPLACE INTO field_history (platform, state, county, {_COLUMNS})"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *place.key, json.dumps(history.recent), history.pages, json.dumps(history.counts), history.paused_at,
+            history.words, history.sample_task, history.sample_path,
+        ),
+    )  # fmt: skip
+
+
+def likely_platform(state: str | None, county: str | None, host: str) -> str | None:
+    """Whose pages a county mostly has: for a page that does not say whose it is."""
+    key = Place("", state, county, host).key[1:]
+    sql = "SELECT platform FROM field_history WHERE state = ? AND county = ? ORDER BY pages DESC LIMIT 1"
+    row = one_row(sql, key)
+    return str(row[0]) if row else None
+
+
+def paused_places() -> list[dict[str, Any]]:
+    """The counties that the guard keeps back, with its reasons."""
+    sql = (
+        "SELECT platform, state, county, paused_at, words, sample_task, sample_path FROM field_history"
+        " WHERE paused_at IS NOT NULL ORDER BY paused_at"
+    )
+    return list(dict_rows(sql))

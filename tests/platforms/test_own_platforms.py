@@ -1,0 +1,183 @@
+"""Platforms of one's own: from a folder, as Python or as TOML, and the skeleton they begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lienworker.errors import InputError, PageError
+from lienworker.platforms import Page, Target, default_registry, registry_with
+from lienworker.platforms.skeleton import write_skeleton
+
+PAGE = b"""<html><body id="sunny"><h1>Sunny County</h1>
+<p id="pid"> 00-7 A </p><p id="owner">HERON IDA</p><p id="second">OTTER JO</p><b class="just">$1,234.50</b>
+<img class="photo" src="/1.jpg"><img class="photo" src="/2.jpg">
+<table class="deeds"><tr><th>Sale Date</th><th>Sale Price</th></tr>
+<tr><td>07/25/2017</td><td>$98,000</td></tr></table></body></html>"""
+SUNNY = """
+version = "3"
+hosts = ["*.sunny.example"]
+marks = ["id=\\"sunny\\""]
+url = "https://www.sunny.example/p/{parcel_id}"
+delay = 2.5
+
+[fields]
+parcel_id = "#pid"
+owner_name = "//p[@id='owner']"
+market_value = { select = "b.just", clean = "money" }
+images = "img.photo::attr(src)"
+
+[tables]
+sales = "table.deeds"
+
+[county.Marsh]
+url = "https://marsh.sunny.example/{parcel_id}"
+fields = { owner_name = "#second" }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "sunny.toml").write_text(SUNNY)
+    return tmp_path
+
+
+def test_a_definition_reads_its_page(folder: Path) -> None:
+    parsed = registry_with(folder).parse(Page("", PAGE), Target())
+
+    assert (parsed.platform, parsed.version) == ("sunny", "3")
+    assert parsed.record["parcel_id"] == "00-7 A"
+    assert parsed.record["owner_name"] == "HERON IDA"
+    assert parsed.record["market_value"] == 1234.5
+    assert parsed.record["images"] == ["/1.jpg", "/2.jpg"]
+    assert parsed.record["sales"] == [{"date": "2017-07-25", "price": 98000.0}]
+
+
+def test_a_definition_knows_its_addresses_and_its_manners(folder: Path) -> None:
+    registry = registry_with(folder)
+    found = registry.for_url("https://www.sunny.example/p/1")
+
+    assert found is not None
+    assert (found.name, found.delay) == ("sunny", 2.5)
+    assert found.build_url(Target(parcel_id="0 7")) == "https://www.sunny.example/p/0%207"
+    assert registry.for_url("https://www.rainy.example/p/1") is None
+
+
+def test_a_county_may_differ(folder: Path) -> None:
+    registry = registry_with(folder)
+    marsh = Target(platform="sunny", county="MARSH", parcel_id="7")
+
+    assert registry.parse(Page("", PAGE), marsh).record["owner_name"] == "OTTER JO"
+    assert registry.parse(Page("", PAGE), marsh).record["parcel_id"] == "00-7 A"
+    assert registry.get("sunny").build_url(marsh) == "https://marsh.sunny.example/7"
+
+
+def test_a_definition_may_put_right_what_another_platform_reads(tmp_path: Path) -> None:
+    (tmp_path / "vgsi.toml").write_text(
+        'extends = "vgsi"\n[county.Farhaven.fields]\nowner_name = "#MainContent_lblCoOwner"\n'
+    )
+    page = Path(__file__).parents[1] / "fixtures" / "pages" / "vgsi.html"
+    registry = registry_with(tmp_path)
+    plain = registry.parse(Page("https://gis.vgsi.com/x/Parcel.aspx?pid=975", page.read_bytes()), Target())
+    other = registry.parse(Page("", page.read_bytes()), Target(county="Farhaven"))
+
+    mended = registry.for_url("https://gis.vgsi.com/x/Parcel.aspx?pid=975")
+    assert mended is registry.get("vgsi")
+    assert mended.delay == default_registry().get("vgsi").delay
+    assert plain.record["owner_name"] == "EVERMERE, ESME"
+    assert other.platform == "vgsi"
+    assert other.record["owner_name"] == "IVERSUND, FLINT"
+    assert other.record["sales"] == plain.record["sales"]
+
+
+def test_a_python_file_with_a_platform_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "quarry.py").write_text(
+        "from lienworker.platforms.selectors import SelectorPlatform, Spot\n"
+        "class Quarry(SelectorPlatform):\n    name = 'quarry'\n    hosts = ('quarry.example',)\n"
+        "    fields = {'parcel_id': Spot('#pid'), 'owner_name': Spot('#owner')}\n"
+        "PLATFORM = Quarry()\n"
+    )
+    parsed = registry_with(tmp_path).parse(Page("http://quarry.example/1", PAGE), Target())
+    assert (parsed.platform, parsed.record["owner_name"]) == ("quarry", "HERON IDA")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.py", "import no_such_module", "no_such_module"),
+        ("a.py", "raise SystemExit(3)", "SystemExit"),
+        ("a.py", "PLATFORM = 5", "no PLATFORM"),
+        ("a.py", "def (", "SyntaxError"),
+        ("a.toml", "= 3", "TOMLDecodeError"),
+        ("a.toml", "hosts = ['x']", "parcel_id"),
+        ("a.toml", "[fields]\nparcel_id = '//a['", "is no XPath"),
+        ("a.toml", "[fields]\nparcel_id = 'p[[x'", "neither CSS nor XPath"),
+        ("a.toml", "[fields]\nparcel_no = '#x'", "parcel_no"),
+        ("a.toml", "[fields]\nparcel_id = {select = '#x', clean = 'soap'}", "soap"),
+        ("a.toml", "extends = 'atlantis'", "atlantis"),
+        ("a.toml", "colour = 'red'", "colour"),
+        ("a.toml", "url_patterns = ['(']\n[fields]\nparcel_id = '#x'", "missing )"),
+        ("a.toml", "delay = -1\n[fields]\nparcel_id = '#x'", "delay"),
+    ],
+)
+def test_a_broken_file_is_one_sentence_and_stops_nobody_else(folder: Path, name: str, text: str, words: str) -> None:
+    (folder / name).write_text(text)
+    registry = registry_with(folder)
+
+    assert [registry.parse(Page("", PAGE), Target()).platform, *registry.broken[:0]] == ["sunny"]
+    assert len(registry.broken) == 1
+    assert str(folder / name) in registry.broken[0]
+    assert words in registry.broken[0]
+    assert "\n" not in registry.broken[0]
+
+
+def test_a_folder_that_is_not_there_is_said_and_costs_nothing(tmp_path: Path) -> None:
+    registry = registry_with(tmp_path / "nowhere")
+    assert "nowhere" in registry.broken[0]
+    assert registry.names() == default_registry().names()
+
+
+def test_the_platforms_of_a_folder_stay_out_of_the_shared_registry(folder: Path) -> None:
+    assert "sunny" in registry_with(folder).names()
+    assert "sunny" not in default_registry().names()
+    assert registry_with(None) is default_registry()
+
+
+def test_a_page_without_a_parcel_is_told_apart(folder: Path) -> None:
+    with pytest.raises(PageError):
+        registry_with(folder).parse(Page("", b"<p id='sunny'>nothing</p>"), Target(platform="sunny"))
+
+
+SELECTORS = {
+    "parcel_id": "#parcel", "owner_name": "#owner", "property_address": "#situs", "market_value": "#value",
+    "sales": "#sales",
+}  # fmt: skip
+
+
+def test_a_new_platform_passes_its_test_once_the_selectors_are_filled_in(tmp_path: Path) -> None:
+    module, page, test = write_skeleton("sunny", tmp_path, [])
+    assert pytest.main(["-q", "-p", "no:cacheprovider", str(test)]) == pytest.ExitCode.TESTS_FAILED
+
+    text = module.read_text()
+    for field, select in SELECTORS.items():
+        text = text.replace(f'"{field}": Spot("")', f'"{field}": Spot("{select}")')
+    module.write_text(text)
+
+    assert len(text.splitlines()) < 60
+    parsed = registry_with(tmp_path).parse(Page("", page.read_bytes()), Target())
+    assert parsed.record["sales"] == [{"date": "2017-07-25", "price": 98000.0, "grantor": "FINCH OTTO"}]
+    assert pytest.main(["-q", "-p", "no:cacheprovider", str(test)]) == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("name", ["generic", "../x", "Sunny", "1x", "", "x" * 50])
+def test_a_name_that_cannot_be_used_is_one_sentence(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError):
+        write_skeleton(name, tmp_path, ["generic"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_skeleton_is_never_written_over_anything(tmp_path: Path) -> None:
+    write_skeleton("sunny", tmp_path, [])
+    with pytest.raises(InputError, match="already"):
+        write_skeleton("sunny", tmp_path, [])
