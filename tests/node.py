@@ -29,6 +29,7 @@ class Node:
             "LIENWORKER_HOST_CONCURRENCY": "32",
             "LIENWORKER_RETRY_DELAY": "0.2",
             "LIENWORKER_PROCESSES": "2",
+            "LIENWORKER_WEB_PORT": "0",  # many stacks at a time: the monitor has its own tests
             **settings,
         }
 

@@ -12,6 +12,7 @@ import redis
 from periodiq import cron
 
 from lienworker.actors.app import broker, runtime
+from lienworker.actors.chronicle import chronicle
 from lienworker.actors.heartbeat import heartbeat, is_due
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT, QueueTokens
@@ -66,6 +67,7 @@ def chores(runtime: Runtime) -> None:
     if settings.mode == "ondemand" and is_due(settings.heartbeat):
         with contextlib.suppress(redis.RedisError):
             heartbeat.send()
+    chronicle(runtime)
     give_up_dead_hosts(settings.host_give_up)
     forgive_clock_jumps()
     watch_disk(runtime.folder.root, settings.disk_stop_intake_mb, settings.disk_stop_fetch_mb)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 
 import dramatiq
 import psutil
@@ -19,6 +18,7 @@ from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.counts import outbox_counts, task_counts
 from lienworker.store.database import one_row, write
 from lienworker.store.facts import fact, set_fact
+from lienworker.store.history import paused_places
 
 #: When the last heartbeat went out, in ms; what the last one came to; what the Gateway last asked for.
 LAST_BEAT, BEAT_OUTCOME, COMMANDS = "heartbeat_at", "heartbeat_outcome", "gateway_commands"
@@ -98,7 +98,7 @@ def body(here: Runtime) -> dict[str, object]:
                 "unsynced": results["waiting"] + results["leased"] + results["held"],
                 "parked": outbox["parked"],
             },
-            "pid": os.getpid(),
+            "drift": [place["words"] for place in paused_places()],
         },
     )
 

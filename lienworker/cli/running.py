@@ -133,7 +133,7 @@ def up(mode: str | None) -> None:
 
     settings = in_mode(load_settings(), mode)
     setup_logging(settings.log_level)
-    with interrupts() as stop, running_stack(settings) as supervisor:
+    with interrupts() as stop, running_stack(settings, with_web=True) as supervisor:
         stop.at_once = lambda: _kill(supervisor)
         click.echo(
             f"lienworker is up ({settings.mode}) on {settings.data_dir}: "

@@ -57,22 +57,3 @@ def busy_hosts(limit: int = 20) -> list[dict[str, Any]]:
     now = now_ms()
     rows = dict_rows(sql, (limit,))
     return [{**row, "cooling_seconds": max(0, row.pop("cooling_until") - now) // 1000} for row in rows]
-
-
-def health_in_words(facts: dict[str, Any], settings: Settings, *, stack_runs: bool) -> str:
-    """One line that says how it is."""
-    parts = ["the stack runs" if stack_runs else "no stack runs on this folder"]
-    parts += [f"{pause['lane']} is paused: {pause['words']}" for pause in facts["pauses"]]
-    parts += [
-        f"the Gateway's {row['endpoint']} since {row['since']}: {row['words']}; nothing is lost"
-        for row in facts["breakers"]
-        if row["is_open"] and settings.mode == "ondemand"
-    ]
-    parts += [f"{place['words']} (`lienworker reparse` after a fix, or `platforms accept`)" for place in facts["drift"]]
-    waiting = facts["tasks"]["pending"] + facts["tasks"]["processing"]
-    parts.append(f"{waiting:,} tasks are on their way" if waiting else "nothing waits to be scraped")
-    if facts["outbox"]["held"]:
-        parts.append(f"{facts['outbox']['held']:,} uploads are held until `lienworker outbox replay`")
-    if facts["disk_free_mb"] < settings.disk_warn_mb:
-        parts.append(f"only {facts['disk_free_mb']:,} MB are free on the disk")
-    return "; ".join(parts)

@@ -24,7 +24,9 @@ class Part:
     ready_file: Path | None = None
 
 
-def parts_of(settings: Settings, folder: DataFolder) -> list[Part]:
+def parts_of(settings: Settings, folder: DataFolder, *, with_web: bool = False) -> list[Part]:
+    """The parts in the order in which they start; the monitor only where the stack is there to stay."""
+    web = [Part("web", [sys.executable, "-m", "lienworker", "web"])] if with_web and settings.web_port else []
     redis = [] if settings.redis_url else [Part("redis", redis_server.command(folder), folder.redis_socket)]
     return [
         *redis,
@@ -39,4 +41,5 @@ def parts_of(settings: Settings, folder: DataFolder) -> list[Part]:
             ],
         ),
         Part("schedule", [sys.executable, "-m", "lienworker.stack.schedule"]),
+        *web,
     ]  # fmt: skip

@@ -70,11 +70,12 @@ class Supervisor:
     settings: Settings
     folder: DataFolder
     log: IO[bytes] | None = None
+    with_web: bool = False
     children: list[Child] = field(default_factory=list)
 
     def start(self) -> None:
         self._read_end, self._write_end = os.pipe()
-        for part in parts_of(self.settings, self.folder):
+        for part in parts_of(self.settings, self.folder, with_web=self.with_web):
             self.children.append(Child(part, self._spawn(part), time.monotonic()))
             self._wait_ready(self.children[-1])
 
@@ -178,7 +179,7 @@ class Supervisor:
 
 
 @contextmanager
-def running_stack(settings: Settings, log: IO[bytes] | None = None) -> Iterator[Supervisor]:
+def running_stack(settings: Settings, log: IO[bytes] | None = None, *, with_web: bool = False) -> Iterator[Supervisor]:
     """The whole stack for as long as the block lasts. Refuses where another one runs on the same folder."""
     folder = open_store(settings.data_dir)
     lock = try_lock(folder.lock)
@@ -186,7 +187,7 @@ def running_stack(settings: Settings, log: IO[bytes] | None = None) -> Iterator[
         raise BusyError(
             f"Another stack runs on {folder.root}. Stop it first, or give this one its own LIENWORKER_DATA_DIR."
         )
-    supervisor = Supervisor(settings, folder, log)
+    supervisor = Supervisor(settings, folder, log, with_web)
     try:
         folder.redis_socket.unlink(missing_ok=True)
         supervisor.start()

@@ -86,7 +86,7 @@ def test_neither_the_token_nor_a_proxys_password_is_shown_anywhere(node: Node, s
     for secret in (TOKEN, PASSWORD, OWN_PASSWORD):
         at = said.find(secret)
         assert at < 0, said[max(0, at - 300) : at + 50]
-    assert node.sql("SELECT count(*) FROM tasks WHERE proxy LIKE ?", f"%{PASSWORD}%") == [(3,)]  # the nonsense is not even kept
+    assert node.sql("SELECT count(*) FROM tasks WHERE proxy LIKE ?", f"%{PASSWORD}%") == [(3,)]
 
 
 def _enqueue(gateway: ReferenceGateway, site: DemoSite) -> None:
