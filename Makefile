@@ -6,7 +6,7 @@ JOBS   ?= 4
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: docs help install demo test check lint types format import up bench-import clean
+.PHONY: docs help install demo test check lint types format import up bench-import bench-parse clean bench-web screenshots
 
 help:  ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,15 @@ docs: install  ## Make the reference pages docs/settings.md and docs/commands.md
 
 bench-import: install  ## Measure the import of a million rows against plain sqlite3
 	$(BIN)/python -m benchmarks.importing
+
+bench-parse: install  ## Measure the parsers against a bare parsel script on the same pages
+	$(BIN)/python -m benchmarks.parsing
+
+bench-web: install  ## Measure the monitor at a million tasks and outbox rows
+	$(BIN)/python -m benchmarks.web
+
+screenshots: install  ## Make the pictures in docs/monitor again (needs Chromium)
+	$(BIN)/python -m tests.web.screenshots docs/monitor
 
 clean:  ## Remove the virtual environment and caches (never the data folder)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

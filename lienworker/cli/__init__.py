@@ -12,7 +12,21 @@ import sys
 import click
 
 from lienworker import __version__
-from lienworker.cli import gateway, inspection, intake, outbox, pausing, results, running, scraping, tasks
+from lienworker.cli import (
+    analyzing,
+    gateway,
+    inspection,
+    intake,
+    outbox,
+    pausing,
+    platforms,
+    reparsing,
+    results,
+    running,
+    scraping,
+    tasks,
+    web,
+)
 from lienworker.errors import LienworkerError, OperatorError
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -33,8 +47,9 @@ def cli() -> None:
 
 for command in (
     running.run, running.up, running.demo, intake.import_, intake.bulk, scraping.scrape, tasks.tasks, results.results,
-    outbox.outbox, gateway.gateway, pausing.pause, pausing.resume,
-    inspection.analyze, inspection.status, inspection.doctor,
+    outbox.outbox, gateway.gateway, pausing.pause, pausing.resume, platforms.platforms, reparsing.reparse,
+    web.web,
+    analyzing.analyze, inspection.status, inspection.doctor,
 ):  # fmt: skip
     cli.add_command(command)
 

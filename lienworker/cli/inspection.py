@@ -1,16 +1,19 @@
-"""status, analyze and doctor: how it is, what was collected, whether all is well."""
+"""status and doctor: how it is, and whether all is well."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lienworker.cli.common import json_option, load_settings, open_folder, print_json, print_table
+
+if TYPE_CHECKING:
+    from lienworker.web.health import Health
 
 
 @click.command(epilog="Example: lienworker status --watch")
@@ -18,24 +21,21 @@ from lienworker.cli.common import json_option, load_settings, open_folder, print
 @json_option
 def status(watch: bool, as_json: bool) -> None:
     """Show the state of the data folder on one screen."""
-    settings = load_settings()
-    folder = open_folder(settings)
-    before: tuple[float, int] | None = None
-    while True:
-        from lienworker.reports.overview import health_in_words, overview
-        from lienworker.stack.supervisor import is_stack_running
+    from lienworker.reports.overview import overview
+    from lienworker.web import health
+    from lienworker.web.pages import Place
 
-        facts = overview(settings, folder)
+    settings = load_settings()
+    place = Place(settings, open_folder(settings), read_only=True)
+    while True:
+        facts = overview(settings, place.folder) | health.facts_of(place)
         if as_json:
             print_json(facts)
         else:
-            now = (time.monotonic(), facts["tasks"]["completed"] + facts["tasks"]["failed"])
             if watch:
                 click.clear()
-            _print_status(facts, health_in_words(facts, settings, stack_runs=is_stack_running(folder)))
-            if before:
-                click.echo(f"\n{(now[1] - before[1]) / (now[0] - before[0]):.1f} tasks end a second")
-            before = now
+            _print_status(facts, health.judge(place, facts))
+            click.echo("\n" + _pace_in_words(facts))
         if not watch:
             return
         try:
@@ -44,8 +44,25 @@ def status(watch: bool, as_json: bool) -> None:
             return
 
 
-def _print_status(facts: dict[str, Any], health: str) -> None:
-    click.echo(f"{facts['mode']}, {facts['data_dir']}: {health}.\n")
+def _pace_in_words(facts: dict[str, Any]) -> str:
+    """Rate, progress and time left, as the monitor's overview has them."""
+    from lienworker.web.words import seconds, share
+
+    every = sum(facts["tasks"].values())
+    parts = [f"{facts['rate']:.1f} tasks end a second"]
+    parts += [f"{share((every - facts['left']) / every)} of {every:,} have ended"] if every else []
+    parts += [f"{seconds(facts['left_seconds'])} left"] if facts["left_seconds"] and facts["stack_runs"] else []
+    return ", ".join([*parts, f"{facts['disk_free_mb']:,} MB free on the disk"])
+
+
+def _print_status(facts: dict[str, Any], health: Health) -> None:
+    colours = {"good": "green", "busy": "blue", "warn": "yellow", "bad": "red"}
+    # What the Gateway said is in it: a stranger's text must not move the cursor.
+    words = "".join(character if character.isprintable() else " " for character in health.words)
+    words = words if os.environ.get("NO_COLOR") else click.style(words, colours[health.level], bold=True)
+    click.echo(f"{facts['mode']}, {facts['data_dir']}: {words}\n")
+    for place in facts["drift"]:
+        click.echo(f"{place['words']}: `lienworker reparse` after a fix, or `lienworker platforms accept`.\n")
     for name in ("tasks", "outbox"):
         click.echo(f"{name:>7}  " + "  ".join(f"{state} {n:,}" for state, n in facts[name].items()))
     for queue, counts in facts["queues"].items():
@@ -62,48 +79,6 @@ def _print_status(facts: dict[str, Any], health: str) -> None:
         click.echo("\nWorkers:")
         about = ("kind", "pid", "slots", "seen_at")
         print_table(about, [[row[name] for name in about] for row in facts["workers"]])
-
-
-@click.command(epilog="Example: lienworker analyze old-data --json")
-@click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@json_option
-def analyze(folder: Path | None, as_json: bool) -> None:
-    """Say what was collected: counts, failures by reason, field fill rates, timings.
-
-    FOLDER is a data folder; the current one if it is not given.
-    """
-    from lienworker.errors import InputError
-    from lienworker.reports.analyze import analyze as figures
-    from lienworker.store.folder import DataFolder
-
-    settings = load_settings()
-    if folder:
-        if not DataFolder(folder).database.is_file():
-            raise InputError(f"{folder} is not a data folder: there is no lienworker.db in it.")
-        settings = replace(settings, data_dir=folder.absolute())
-    open_folder(settings)
-    facts = figures()
-    if as_json:
-        print_json(facts)
-    else:
-        _print_analysis(facts)
-
-
-def _print_analysis(facts: dict[str, Any]) -> None:
-    click.echo("Tasks: " + ", ".join(f"{n:,} {status}" for status, n in facts["tasks"].items()))
-    for failure in facts["failures"]:
-        click.echo(f"  {failure['n']:>8,}  {failure['reason']}: {(failure['sample'] or '')[:100]}")
-    columns = ("platform", "state", "county", "tasks", "completed", "failed")
-    click.echo("\nBy county:")
-    print_table(columns, [[row[name] for name in columns] for row in facts["counties"][:30]])
-    for platform, fields in facts["fields"].items():
-        click.echo(f"\nFields of {platform} (share of results that have them):")
-        for name, share in fields.items():
-            click.echo(f"  {share:>6.1%}  {name}")
-    click.echo("\nTimings:")
-    for name, spread in facts["timings"].items():
-        if spread:
-            click.echo(f"  {name:<11} " + "  ".join(f"{key} {value:,}" for key, value in spread.items()))
 
 
 @click.command(epilog="Example: lienworker doctor --json")

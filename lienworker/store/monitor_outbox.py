@@ -1,0 +1,104 @@
+"""The outbox for people: what is set aside in groups, and rows page by page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lienworker.store.database import all_rows, dict_rows, one_row
+from lienworker.store.monitor import PAGE, TOP, Listing
+
+_COLUMNS = (
+    "o.id AS position, o.id, o.topic, o.state, o.reason, o.fingerprint, o.task_id, t.county, t.parcel_id, o.attempts,"
+    " o.due_at, o.created_at, o.finished_at"
+)
+#: Rows that one page of a list looks at.
+WINDOW = 3_000
+_TOPICS = "('upload_raw', 'upload_result', 'report_failure')"
+
+
+def groups_aside() -> list[dict[str, Any]]:
+    """Parked and held rows, the same error on many as one line: count, first and last seen, a sample."""
+    groups = list(dict_rows("SELECT * FROM set_aside WHERE n > 0 ORDER BY state DESC, n DESC LIMIT 200"))
+    for group in groups:
+        sql = "SELECT error FROM attempts WHERE task_id = (SELECT task_id FROM outbox WHERE id = ?) AND outbox_id = ?"
+        sample = one_row(sql + " ORDER BY id DESC LIMIT 1", (group["sample_id"], group["sample_id"]))
+        group["sample"] = sample[0] if sample else None
+    return groups
+
+
+def lanes() -> list[dict[str, Any]]:
+    """Rows by topic and state, from the tallies."""
+    found: dict[str, dict[str, int]] = {}
+    for topic, state, n in all_rows("SELECT topic, state, n FROM tally WHERE kind = 'outbox' AND n > 0"):
+        found.setdefault(topic, {})[state] = n
+    order = ("fetch", "scrape", "upload_raw", "upload_result", "report_failure")
+    return [{"topic": topic, "states": found.get(topic, {})} for topic in order]
+
+
+def list_rows(wanted: dict[str, str], below: int = TOP, limit: int = PAGE) -> Listing:
+    """Rows on their way to the Gateway, newest first; `wanted` has state, topic, reason, fingerprint."""
+    if wanted.get("state") in {"held", "parked"}:
+        return _set_aside(wanted, below, limit)
+    inner, values = _window(wanted.get("state"), wanted.get("topic"), below)
+    parts = [f" AND o.{name} = ?" for name in ("state", "topic", "reason", "fingerprint") if wanted.get(name)]
+    more = [wanted[name] for name in ("state", "topic", "reason", "fingerprint") if wanted.get(name)]
+    sql = (
+        f"SELECT {_COLUMNS} FROM outbox o JOIN tasks t ON t.task_id = o.task_id WHERE o.id IN ({inner})"
+        f" AND o.topic IN {_TOPICS}{''.join(parts)} ORDER BY o.id DESC LIMIT ?"
+    )
+    rows = list(dict_rows(sql, (*values, *more, limit + 1)))
+    if len(rows) > limit:
+        return Listing(rows[:limit], rows[limit - 1]["position"], True)
+    n, lowest = one_row(f"SELECT count(*), min(id) FROM ({inner})", values)
+    return Listing(rows, lowest if n >= WINDOW else None, n < WINDOW)
+
+
+def _window(state: str | None, topic: str | None, below: int) -> tuple[str, list[Any]]:
+    if state == "leased":
+        return f"SELECT id FROM outbox WHERE state = 'leased' AND id < ? ORDER BY id DESC LIMIT {WINDOW}", [below]
+    return f"SELECT id FROM outbox WHERE id < ? ORDER BY id DESC LIMIT {WINDOW}", [below]
+
+
+def _set_aside(wanted: dict[str, str], below: int, limit: int) -> Listing:
+    """Group by group, since the index has them so; the newest of all groups make the page."""
+    names = ("state", "topic", "reason", "fingerprint")
+    sql = "SELECT DISTINCT state, topic, reason FROM set_aside WHERE n > 0"
+    chosen = [name for name in names if wanted.get(name)]
+    sql += "".join(f" AND {name} = ?" for name in chosen)
+    rows: list[dict[str, Any]] = []
+    lowest, is_cut = TOP, False
+    for state, topic, reason in all_rows(sql, [wanted[name] for name in chosen]):
+        found, cut_at = _of_group(state, topic, reason, wanted.get("fingerprint"), below, limit)
+        rows += found
+        if cut_at is not None:
+            lowest, is_cut = (cut_at if not is_cut else max(lowest, cut_at)), True
+    rows.sort(key=lambda row: -int(row["position"]))
+    if len(rows) > limit:
+        return Listing(rows[:limit], rows[limit - 1]["position"], True)
+    return Listing(rows, lowest if is_cut else None, not is_cut)
+
+
+def _of_group(
+    state: str, topic: str, reason: str, fingerprint: str | None, below: int, limit: int
+) -> tuple[list[dict[str, Any]], int | None]:
+    inner = (
+        "SELECT id FROM outbox WHERE state = ? AND state IN ('held', 'parked') AND topic = ? AND reason IS ?"
+        f" AND id < ? ORDER BY id DESC LIMIT {WINDOW}"
+    )
+    values = (state, topic, reason or None, below)
+    sql = (
+        f"SELECT {_COLUMNS} FROM outbox o JOIN tasks t ON t.task_id = o.task_id WHERE o.id IN ({inner})"
+        " AND (? IS NULL OR o.fingerprint = ?) ORDER BY o.id DESC LIMIT ?"
+    )
+    rows = list(dict_rows(sql, (*values, fingerprint, fingerprint, limit + 1)))
+    if len(rows) > limit:
+        return rows, None
+    n, lowest = one_row(f"SELECT count(*), min(id) FROM ({inner})", values)
+    return rows, lowest if n >= WINDOW else None
+
+
+def count_aside(wanted: dict[str, str]) -> int:
+    """How many parked or held rows a filter means, from the groups: at once, also for a million."""
+    names = [name for name in ("state", "topic", "reason", "fingerprint") if wanted.get(name)]
+    sql = "SELECT coalesce(sum(n), 0) FROM set_aside WHERE true" + "".join(f" AND {name} = ?" for name in names)
+    return int(one_row(sql, [wanted[name] for name in names])[0])

@@ -1,0 +1,73 @@
+"""What happened, by minute: what charts, rates and metrics are made of. Triggers keep it (see 0004_monitor.sql)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from lienworker.store.clock import now_ms
+from lienworker.store.database import all_rows, execute, one_row, write
+
+#: Minutes are kept this long, then folded into hours; the day's chart needs 24 hours of them.
+_MINUTES_KEPT = 26 * 60
+#: Hours are kept this long, then folded into minute 0, "ever": counters never go back.
+_HOURS_KEPT = 90 * 24 * 60
+#: What is kept by the day already, and is compared with its own past.
+_DAILY = "('county')"
+
+
+def this_minute() -> int:
+    return now_ms() // 60_000
+
+
+def by_minute(name: str, since: int) -> dict[str, dict[int, int]]:
+    """How often, by key and minute, from a minute on."""
+    found: dict[str, dict[int, int]] = defaultdict(dict)
+    for key, minute, n in all_rows(
+        "SELECT key, minute, n FROM rollups WHERE name = ? AND minute >= ? ORDER BY minute", (name, since)
+    ):
+        found[key][minute] = n
+    return found
+
+
+def values_by_minute(name: str, key: str, since: int) -> dict[int, int]:
+    """A level that was noted (not a count), by minute."""
+    sql = "SELECT minute, n FROM rollups WHERE name = ? AND key = ? AND minute >= ? ORDER BY minute"
+    return dict(all_rows(sql, (name, key, since)))
+
+
+def sums(name: str, since: int = 0) -> dict[str, tuple[int, int]]:
+    """How often in all and the total, by key."""
+    sql = "SELECT key, sum(n), sum(total) FROM rollups WHERE name = ? AND minute >= ? GROUP BY key"
+    return {key: (n, total) for key, n, total in all_rows(sql, (name, since))}
+
+
+def note_level(name: str, key: str, value: int) -> bool:
+    """Notes a level once a minute; False where somebody has done it already. Looks before it writes."""
+    minute = this_minute()
+    if one_row("SELECT 1 FROM rollups WHERE name = ? AND key = ? AND minute = ?", (name, key, minute)):
+        return False
+    with write("rollup_level"):
+        execute("INSERT OR IGNORE INTO rollups VALUES (?, ?, ?, ?, 0)", (name, key, minute, value))
+    return True
+
+
+def fold_old() -> None:
+    """Old minutes become hours, old hours become "ever", and emptied groups go."""
+    now = this_minute()
+    with write("rollup_fold"):
+        _fold("minute / 60 * 60", now - _MINUTES_KEPT, "minute % 60 <> 0")
+        _fold("0", now - _HOURS_KEPT, "minute > 0")
+        execute("DELETE FROM waiting_since WHERE n <= 0 AND minute < ?", (now - 2,))
+        execute("DELETE FROM set_aside WHERE n <= 0")
+
+
+def _fold(target: str, before: int, which: str) -> None:
+    condition = f"minute < ? AND {which} AND name NOT IN {_DAILY}"
+    # A level is not a sum: the one that was noted on the full hour stands for it.
+    execute(
+        f"INSERT INTO rollups SELECT name, key, {target}, sum(n), sum(total) FROM rollups"
+        f" WHERE {condition} AND name <> 'disk_free_mb' GROUP BY 1, 2, 3"
+        " ON CONFLICT DO UPDATE SET n = n + excluded.n, total = total + excluded.total",
+        (before,),
+    )
+    execute(f"DELETE FROM rollups WHERE {condition}", (before,))

@@ -1,0 +1,149 @@
+"""Doing something: say how many are meant, ask, do it, say how many it was.
+
+Each action is the same function that the command line calls, and is in the audit. A confirmed action that would touch
+more than was shown asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lienworker.outbox import rows_by_hand
+from lienworker.outbox.housekeeping import set_pause_by_hand
+from lienworker.outbox.operator import cancel_tasks, retry_tasks
+from lienworker.outbox.rows_by_hand import RowFilter, find_ids
+from lienworker.store.monitor_outbox import count_aside
+from lienworker.store.queries import find_task_ids
+from lienworker.web import tasks
+from lienworker.web.outbox import wanted_of
+from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question
+
+_FROM_HERE = "monitor: "
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What an action is about: how many, in words, and how to do it."""
+
+    n: int
+    noun: str
+    words: str
+    warning: str
+    do: Callable[[], int]
+
+
+_ROW_VERBS: dict[str, tuple[tuple[str, ...], Callable[[Sequence[int], str], int], str]] = {
+    "replay": (("parked", "held", "waiting"), rows_by_hand.ready_for_replay, "They are sent as soon as can be."),
+    "hold": (("waiting",), rows_by_hand.hold_rows, "They are not sent until they are released."),
+    "release": (("held",), rows_by_hand.release_rows, "They are sent as soon as can be."),
+    "discard": (
+        ("waiting", "held", "parked"),
+        rows_by_hand.discard_rows,
+        "They will never be sent. The results themselves stay.",
+    ),
+}
+_LANES = ("intake", "fetch", "upload")
+
+
+def meant(place: Place, question: Question) -> Meant:
+    kind, verb = question.params["kind"], question.params["verb"]
+    if kind == "outbox" and verb in _ROW_VERBS:
+        return _rows(place, verb, question)
+    if kind == "tasks" and verb in {"retry", "cancel"}:
+        return _tasks(verb, question)
+    if kind == "lanes" and verb in {"pause", "resume"}:
+        return _lanes(verb, question)
+    raise NotThereError("There is no such action.")
+
+
+def _rows(place: Place, verb: str, question: Question) -> Meant:
+    if verb == "replay" and place.settings.mode != "ondemand":
+        raise CannotError("In standalone mode nothing is sent by itself: `lienworker outbox replay` does it.")
+    states, act, warning = _ROW_VERBS[verb]
+    wanted = _row_filter(question)
+    if wanted.state not in (None, *states):
+        raise CannotError(f"Rows that are {wanted.state} cannot be chosen to {verb}.")
+    is_group = not wanted.ids and wanted.state in {"held", "parked"}
+    n = count_aside(wanted_of(question)) if is_group else len(find_ids(wanted, states))
+    words = wanted.in_words()
+    return Meant(n, "row", words, warning, lambda: act(find_ids(wanted, states), _FROM_HERE + words))
+
+
+def _row_filter(question: Question) -> RowFilter:
+    row_id = question.number("id", 0)
+    chosen = wanted_of(question)
+    wanted = RowFilter(
+        ids=(row_id,) if row_id else (),
+        state=chosen.get("state"),
+        topic=chosen.get("topic"),
+        reason=chosen.get("reason"),
+        fingerprint=chosen.get("fingerprint"),
+    )
+    if replace(wanted, state=None).is_empty:
+        raise CannotError("Say which rows: a group of failures, or one row.")
+    return wanted
+
+
+def _tasks(verb: str, question: Question) -> Meant:
+    statuses = ("failed", "expired") if verb == "retry" else ("pending", "processing")
+    one = question.text("id")
+    wanted = tasks.filter_of(question)
+    if one is None and wanted.is_empty:
+        raise CannotError("Say which tasks: one, or those of a filter.")
+    ids = [one] if one else find_task_ids(wanted, statuses)
+    words = f"id {one}" if one else wanted.in_words()
+    act = retry_tasks if verb == "retry" else cancel_tasks
+    warning = (
+        "Their pages are fetched again."
+        if verb == "retry"
+        else "They end as failed, reason `cancelled`. What a worker has in hand is left."
+    )
+    return Meant(len(ids), "task", words, warning, lambda: act(ids, _FROM_HERE + words).changed)
+
+
+def _lanes(verb: str, question: Question) -> Meant:
+    lane = question.text("lane")
+    lanes = [lane] if lane in _LANES else list(_LANES)
+    warning = "It lasts through restarts." if verb == "pause" else "A full disk still pauses what it must."
+
+    def do() -> int:
+        set_pause_by_hand([str(name) for name in lanes], paused=verb == "pause")
+        return len(lanes)
+
+    return Meant(len(lanes), "lane", " ".join(str(name) for name in lanes), warning, do)
+
+
+def confirm(place: Place, question: Question, again: bool = False) -> Page:
+    """The page that asks."""
+    if place.read_only:
+        raise CannotError("This monitor was started with --read-only: it changes nothing.")
+    chosen = meant(place, question)
+    facts: dict[str, Any] = {
+        "verb": question.params["verb"],
+        "kind": question.params["kind"],
+        "n": chosen.n,
+        "noun": chosen.noun,
+        "words": chosen.words,
+        "warning": chosen.warning,
+        "fields": {name: value for name, value in question.query.items() if name not in {"csrf", "n", "back"}},
+        "back": _own_path(question.query.get("back", "/")),
+        "again": again,
+    }
+    return Page("confirm.html", f"{question.params['verb'].capitalize()}?", facts)
+
+
+def perform(place: Place, question: Question) -> tuple[str, str] | Page:
+    """Does it; gives where to go and what to say there, or the question again where more is meant by now."""
+    chosen = meant(place, question)
+    if chosen.n > question.number("n", 0):
+        return confirm(place, question, again=True)
+    n = chosen.do()
+    noun = chosen.noun if n == 1 else chosen.noun + "s"
+    return _own_path(question.query.get("back", "/")), f"{question.params['verb']}: {n:,} {noun}"
+
+
+def _own_path(path: str) -> str:
+    """A path of this server and nothing else: `//elsewhere` is not one."""
+    return path if path.startswith("/") and not path.startswith(("//", "/\\")) else "/"

@@ -1,0 +1,71 @@
+"""Counties: how well each is scraped, how politely, and what its failures look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lienworker.outbox.registration import host_of
+from lienworker.store import monitor_counties as store
+from lienworker.store.clock import now_ms
+from lienworker.store.rollups import this_minute
+from lienworker.web.pages import NotThereError, Page, Place, Question
+
+_LATELY = 24 * 60
+#: Counties whose hosts are looked up for the list.
+_SHOWN = 100
+#: A field that so many fewer results have than before stands out.
+_DROP = 0.1
+
+
+def counties(place: Place, question: Question) -> Page:
+    text = (question.text("text") or "").lower()
+    rows = store.counties(this_minute() // 1440 * 1440 - _LATELY)
+    rows = [row for row in rows if text in f"{row['platform']} {row['state']} {row['county']}".lower()]
+    for row in rows[:_SHOWN]:
+        row |= _success(row) | _host(place, row["platform"], row["county"])
+        row["median_ms"] = store.median_ms(row["platform"], row["county"])
+    return Page("counties.html", "Counties", {"rows": rows[:_SHOWN], "n": len(rows), "text": text})
+
+
+def county(place: Place, question: Question) -> Page:
+    """One county, its fields against their own past, and a task of each kind of failure."""
+    platform, state, name = (question.text(key) or "" for key in ("platform", "state", "county"))
+    every = store.counties(this_minute() // 1440 * 1440 - _LATELY, limit=1_000_000)
+    found = [row for row in every if (row["platform"], row["state"], row["county"]) == (platform, state, name)]
+    if not found:
+        raise NotThereError(f"No task of {platform} {state} {name} has ended yet.")
+    fields = store.fill_rates(platform, state, name)
+    for field in fields:
+        field["fell"] = field["before"] is not None and field["before"] - field["now"] >= _DROP
+    facts = {
+        "row": found[0] | _success(found[0]) | _host(place, platform, name),
+        "median_ms": store.median_ms(platform, name),
+        "fields": fields,
+        "failures": store.samples_of_failures(platform, name),
+    }
+    return Page("county.html", f"{name or 'No county'} ({platform or 'no platform'})", facts)
+
+
+def _success(row: dict[str, Any]) -> dict[str, Any]:
+    def rate(ended: int, failed: int) -> float | None:
+        return (ended - failed) / ended if ended else None
+
+    return {
+        "success": rate(row["ended"], row["failed"]),
+        "success_now": rate(row["ended_now"], row["failed_now"]),
+    }
+
+
+def _host(place: Place, platform: str, county: str) -> dict[str, Any]:
+    """How the county's site is treated now."""
+    url = store.newest_url(platform, county)
+    facts = store.host_facts(host_of(url)) if url else None
+    if facts is None:
+        return {"host": None, "delay": None, "cooling_seconds": 0, "host_reason": None}
+    wishes = [value for value in (facts["delay"], facts["robots_delay"]) if value is not None]
+    return {
+        "host": facts["host"],
+        "delay": max(wishes) if wishes else place.settings.host_delay,
+        "cooling_seconds": max(0, facts["cooling_until"] - now_ms()) // 1000,
+        "host_reason": facts["reason"] if facts["failures_in_a_row"] else None,
+    }

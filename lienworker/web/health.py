@@ -1,0 +1,147 @@
+"""How it is, in one line of words, and whether progress is being made."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import Any
+
+from lienworker.outbox.breaker import breakers
+from lienworker.outbox.housekeeping import pauses
+from lienworker.outbox.leases import living
+from lienworker.stack.supervisor import is_stack_running
+from lienworker.store import rollups
+from lienworker.store.clock import now_ms, to_ms
+from lienworker.store.counts import outbox_counts, task_counts
+from lienworker.store.monitor import overdue_hosts
+from lienworker.web.pages import Place
+from lienworker.web.words import at, number, seconds
+
+#: A worker gives a sign of life every three seconds; one that has been silent for so long hangs.
+_SILENT_SECONDS = 30
+#: Due work that nobody has touched for so long means that nothing moves; longer than the slowest page.
+_STUCK_MINUTES = 2
+_KINDS = {
+    "auth": "refuses our token",
+    "down": "cannot be reached",
+    "timeout": "does not answer in time",
+    "reset": "breaks the connection",
+    "missing": "does not know our address: is it a Gateway?",
+    "rate_limited": "asks us to slow down",
+    "server_error": "is in trouble",
+}
+_RATE_MINUTES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`level` is good, busy, warn or bad; `words` is the line."""
+
+    level: str
+    words: str
+
+
+def facts_of(place: Place) -> dict[str, Any]:
+    """What the health line is made of; all of it from tallies and small tables."""
+    now = now_ms()
+    workers = living(place.folder, "worker")
+    for worker in workers:
+        worker["silent_seconds"] = max(0, now - to_ms(worker["seen_at"])) // 1000
+    return {
+        "tasks": task_counts(),
+        "outbox": outbox_counts(),
+        "breakers": breakers(),
+        "pauses": [dict(zip(("lane", "cause", "since", "words"), row, strict=True)) for row in pauses()],
+        "workers": workers,
+        "stack_runs": is_stack_running(place.folder),
+        "disk_free_mb": shutil.disk_usage(place.folder.root).free // 1_000_000,
+        **_pace(),
+    }
+
+
+def _pace() -> dict[str, Any]:
+    """Tasks that end in a second, by the last ten minutes, and the time that what is left will take."""
+    minute = rollups.this_minute()
+    lately = rollups.by_minute("task", minute - _RATE_MINUTES)
+    moments = [when for counts in lately.values() for when in counts]
+    ended = sum(n for counts in lately.values() for n in counts.values())
+    # A run that began a minute ago is not slow because nothing ended before it.
+    span = max(60, (minute - min(moments)) * 60 + (now_ms() // 1000) % 60) if moments else 60
+    rate = ended / span
+    counts = task_counts()
+    left = counts["pending"] + counts["processing"]
+    return {"rate": rate, "left": left, "left_seconds": left / rate if rate and left else None}
+
+
+def judge(place: Place, facts: dict[str, Any]) -> Health:
+    """The worst thing first; that nothing is lost is said where one would fear it."""
+    bad = [*_no_workers(facts), *_stuck(facts)]
+    warn = [*_gateway(place, facts), *_pauses(facts), *_disk(place, facts)]
+    parts = [*bad, *warn, _work(facts), *_held(place, facts)]
+    level = "bad" if bad else "warn" if warn else "busy" if facts["left"] else "good"
+    line = "; ".join(parts)
+    return Health(level, line[0].upper() + line[1:] + ".")
+
+
+def _no_workers(facts: dict[str, Any]) -> list[str]:
+    if not facts["stack_runs"]:
+        return ["no stack runs on this folder"] if facts["left"] else []
+    silent = [worker for worker in facts["workers"] if worker["silent_seconds"] > _SILENT_SECONDS]
+    if not facts["workers"]:
+        return ["the stack runs, but no worker lives"]
+    return [f"{len(silent)} of {len(facts['workers'])} workers give no sign of life"] if silent else []
+
+
+def _stuck(facts: dict[str, Any]) -> list[str]:
+    if not facts["stack_runs"] or any(pause["lane"] == "fetch" for pause in facts["pauses"]):
+        return []
+    hosts = overdue_hosts(now_ms() - _STUCK_MINUTES * 60_000)
+    since = rollups.this_minute() - _STUCK_MINUTES
+    if not hosts or rollups.sums("outbox", since) or rollups.sums("try", since):
+        return []
+    return [f"nothing has moved for {_STUCK_MINUTES} minutes, though work is due"]
+
+
+def _gateway(place: Place, facts: dict[str, Any]) -> list[str]:
+    if place.settings.mode != "ondemand":
+        return []
+    troubles = [row for row in facts["breakers"] if row["is_open"]]
+    if not troubles:
+        return []
+    first = min(troubles, key=lambda row: row["since"] or "")
+    kind = _KINDS.get(first["kind"] or "", f"does not take {first['endpoint']}: {first['words']}")
+    waiting = sum(lane.get("waiting", 0) for lane in (outbox_counts("upload_result"), outbox_counts("upload_raw")))
+    return [f"Gateway {kind} since {at(first['since'])[11:16]} UTC; {number(waiting)} uploads wait; nothing is lost"]
+
+
+def _pauses(facts: dict[str, Any]) -> list[str]:
+    return [f"{pause['lane']} is paused ({pause['words']})" for pause in facts["pauses"]]
+
+
+def _disk(place: Place, facts: dict[str, Any]) -> list[str]:
+    free = facts["disk_free_mb"]
+    return [f"only {number(free)} MB are free on the disk"] if free < place.settings.disk_warn_mb else []
+
+
+def _work(facts: dict[str, Any]) -> str:
+    if not facts["left"]:
+        idle = "nothing waits to be scraped"
+        return f"all is well, {idle}" if facts["stack_runs"] else f"{idle}; no stack runs on this folder"
+    words = "1 task is on its way" if facts["left"] == 1 else f"{number(facts['left'])} tasks are on their way"
+    is_known = facts["stack_runs"] and (facts["left_seconds"] or 0) >= 1
+    return words + (f", done in about {seconds(facts['left_seconds'])}" if is_known else "")
+
+
+def _held(place: Place, facts: dict[str, Any]) -> list[str]:
+    held, parked = facts["outbox"]["held"], facts["outbox"]["parked"]
+    words = [f"{number(held)} uploads are held until `lienworker outbox replay`"] if held else []
+    return words + ([f"{number(parked)} uploads are parked"] if parked else [])
+
+
+def readiness(place: Place) -> Health:
+    """Whether progress is being made: a stack whose workers hang is not ready."""
+    facts = facts_of(place)
+    if not facts["stack_runs"]:
+        return Health("bad", "no stack runs on this folder")
+    trouble = [*_no_workers(facts), *_stuck(facts)]
+    return Health("bad", "; ".join(trouble)) if trouble else Health("good", "ready")

@@ -1,0 +1,110 @@
+"""Imports: what each file brought, what was rejected, and taking in a file that is dropped on the page."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+import secrets
+import shutil
+from pathlib import Path
+
+from aiohttp import BodyPartReader, web
+
+from lienworker.errors import LienworkerError
+from lienworker.intake import RejectsFile
+from lienworker.intake.importer import How, Importer
+from lienworker.platforms import default_registry
+from lienworker.store.database import DATABASE_TROUBLE
+from lienworker.store.imports import imports as all_imports
+from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question
+from lienworker.web.server import Server
+
+_SHOWN = 100
+_CHUNK = 256 * 1024
+
+logger = logging.getLogger(__name__)
+
+
+def imports(_place: Place, _question: Question) -> Page:
+    rows = all_imports(_SHOWN)
+    for row in rows:
+        row["name"] = Path(row["name"]).name
+        row["rejects_path"] = Path(row["rejects_path"]).name if row["rejects_path"] else None
+    return Page("imports.html", "Imports", {"rows": rows})
+
+
+def rejects_file(place: Place, import_id: int) -> Path:
+    """The file of an import's rejects; only one that lies where rejects lie."""
+    found = next((row for row in all_imports(100_000) if row["id"] == import_id), None)
+    path = Path(found["rejects_path"]) if found and found["rejects_path"] else None
+    if path is None or path.parent != place.folder.rejects or not path.is_file():
+        raise NotThereError("This import has no rejects file (any more).")
+    return path
+
+
+def add_routes(server: Server, app: web.Application) -> None:
+    running: set[asyncio.Task[None]] = set()
+
+    async def rejects(request: web.Request) -> web.StreamResponse:
+        path = await server.call(rejects_file, server.place, int(request.match_info["import_id"]))
+        headers = {"Content-Disposition": f'attachment; filename="{_plain(path.name)}"', "Content-Type": "text/csv"}
+        return web.FileResponse(path, headers=headers)
+
+    async def take(request: web.Request) -> web.StreamResponse:
+        """Keeps the file, answers, and imports while the visitor watches the list."""
+        _check_disk(server.place)
+        path, name = await _received(request, server.place)
+        importing = asyncio.create_task(server.call(_import, server.place, path, name))
+        running.add(importing)
+        importing.add_done_callback(running.discard)
+        # A small file, or one that cannot be read, is answered for at once.
+        await asyncio.wait({importing}, timeout=2)
+        if importing.done():
+            importing.result()
+        raise web.HTTPSeeOther("/imports")
+
+    app.router.add_get(r"/imports/{import_id:\d+}/rejects", rejects)
+    app.router.add_post("/imports", take)
+
+
+async def _received(request: web.Request, place: Place) -> tuple[Path, str]:
+    """The first file of the form, into the data folder, piece by piece."""
+    async for part in await request.multipart():
+        if isinstance(part, BodyPartReader) and part.filename:
+            path = place.folder.root / f".upload-{secrets.token_hex(6)}.part"
+            try:
+                with path.open("wb") as out:
+                    while chunk := await part.read_chunk(_CHUNK):
+                        out.write(chunk)
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
+            return path, Path(part.filename).name[:200]
+    raise CannotError("No file was sent.")
+
+
+def _import(place: Place, path: Path, name: str) -> None:
+    """The same importer as the command line's."""
+    rejects = RejectsFile(place.folder.rejects / f"{_plain(name)}-{secrets.token_hex(3)}.rejects.csv")
+    try:
+        Importer(default_registry(), path, name, How()).run(rejects)
+    except LienworkerError as problem:
+        raise CannotError(f"{name} cannot be imported: {problem}") from None
+    except DATABASE_TROUBLE:
+        logger.exception("import of %s failed", name, extra={"action": "import"})
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _check_disk(place: Place) -> None:
+    free_mb = shutil.disk_usage(place.folder.root).free // 1_000_000
+    if free_mb < place.settings.disk_stop_intake_mb:
+        raise CannotError(f"Only {free_mb} MB are free on the disk: no new work is taken.")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:100] or "import"

@@ -1,0 +1,49 @@
+"""The outbox: what is set aside, by error, and its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lienworker.outbox.breaker import breakers
+from lienworker.outbox.rows_by_hand import row_story
+from lienworker.store.counts import OUTBOX_STATES
+from lienworker.store.monitor import TOP
+from lienworker.store.monitor_outbox import groups_aside, lanes, list_rows
+from lienworker.web.pages import NotThereError, Page, Place, Question
+
+FILTERS = ("state", "topic", "reason", "fingerprint")
+_TOPICS = ("upload_raw", "upload_result", "report_failure")
+
+
+def wanted_of(question: Question) -> dict[str, str]:
+    return {name: value for name in FILTERS if (value := question.text(name))}
+
+
+def outbox(_place: Place, question: Question) -> Page:
+    wanted = wanted_of(question)
+    listing = list_rows(wanted, question.number("below", TOP))
+    groups = groups_aside()
+    facts = {
+        "lanes": lanes(),
+        "breakers": breakers(),
+        "parked": [group for group in groups if group["state"] == "parked"],
+        "held": [group for group in groups if group["state"] == "held"],
+        "filter": {name: wanted.get(name) for name in FILTERS},
+        "rows": listing.rows,
+        "more": listing.more,
+        "looked_at_all": listing.looked_at_all,
+        "choices": {"state": OUTBOX_STATES, "topic": _TOPICS},
+    }
+    return Page("outbox.html", "Outbox", facts)
+
+
+def outbox_row(_place: Place, question: Question) -> Page:
+    """Everything about one row; what it carries is shown, whose it is leads to the task."""
+    story = row_story(int(question.params["row_id"]))
+    if story is None:
+        raise NotThereError(f"There is no row {question.params['row_id']}.")
+    return Page("row.html", f"Row {story['id']}", {"row": _shown(story), "errors": story["errors"]})
+
+
+def _shown(story: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in story.items() if name not in {"errors", "lease_token"}}

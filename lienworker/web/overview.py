@@ -1,0 +1,68 @@
+"""The overview: how it is, how fast, what is stuck."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from lienworker.store import rollups
+from lienworker.store.monitor import backlog_by_age, failures_by_reason
+from lienworker.store.monitor_outbox import lanes
+from lienworker.web import charts, health
+from lienworker.web.pages import Page, Place, Question
+
+#: Upper bounds of age, minutes, after Postfix's qshape.
+AGES = (5, 15, 30, 60, 180, 360, 720, 1440, 4320)
+_DAY = 24 * 60
+#: A slope needs some time to mean anything.
+_SLOPE_MINUTES = 10
+
+
+def overview(place: Place, _question: Question) -> Page:
+    facts = health.facts_of(place)
+    line = health.judge(place, facts)
+    facts |= {
+        "health": asdict(line),
+        "mode": place.settings.mode,
+        "lanes": lanes(),
+        "failures": failures_by_reason(),
+        "disk_full_seconds": _time_to_full(facts["disk_free_mb"], rollups.this_minute()),
+        "backlog": backlog(),
+        "charts": [asdict(chart) for chart in _charts(rollups.this_minute())],
+    }
+    return Page("overview.html", "Overview", facts)
+
+
+def _charts(now: int) -> list[charts.Chart]:
+    counts = rollups.by_minute("task", now - _DAY)
+    return [
+        charts.throughput(counts, now, 60, 1, "the last hour, by the minute"),
+        charts.throughput(counts, now, 72, 20, "the last day, in steps of 20 minutes"),
+    ]
+
+
+def backlog() -> dict[str, Any]:
+    """County sites (or lanes to the Gateway) against age."""
+    rows = backlog_by_age(AGES, rollups.this_minute())
+    for row in rows:
+        most = max(row["ages"]) or 1
+        row["cells"] = [{"n": n, "heat": _heat(n, most, index)} for index, n in enumerate(row.pop("ages"))]
+    return {"bounds": list(AGES), "rows": rows}
+
+
+def _heat(n: int, most: int, index: int) -> int:
+    """What is old glows: 0 for nothing, 1 to 3 for young, up to 6 for what has waited long."""
+    if not n:
+        return 0
+    amount = 1 + (n * 10 > most) + (n * 2 > most)
+    return min(6, amount + (3 if index >= 4 else 0))
+
+
+def _time_to_full(free_mb: int, now: int) -> float | None:
+    """By the last hours' slope; None where it is not filling up."""
+    noted = rollups.values_by_minute("disk_free_mb", "", now - 6 * 60)
+    if not noted:
+        return None
+    first = min(noted)
+    lost_mb, minutes = noted[first] - free_mb, now - first
+    return free_mb / (lost_mb / minutes) * 60 if minutes >= _SLOPE_MINUTES and lost_mb > 0 else None

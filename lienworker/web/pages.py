@@ -1,0 +1,73 @@
+"""What goes between the server and the views: questions, pages, and how pages become HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jinja2
+
+from lienworker.settings import Settings
+from lienworker.store.folder import DataFolder
+from lienworker.web import words
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a visitor asks for."""
+
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+
+    def text(self, name: str) -> str | None:
+        return self.query.get(name, "").strip()[:500] or None
+
+    def number(self, name: str, default: int) -> int:
+        text = self.query.get(name, "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer: the facts, and the template that shows them to people."""
+
+    template: str
+    title: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What every view may look at."""
+
+    settings: Settings
+    folder: DataFolder
+    read_only: bool
+
+
+View = Callable[[Place, Question], Page]
+
+
+class NotThereError(Exception):
+    """Somebody asked for what there is not; the text is for them."""
+
+
+class CannotError(Exception):
+    """What was asked for cannot be done now; the text is for them."""
+
+
+def environment() -> jinja2.Environment:
+    """Templates that escape everything: scraped text is never trusted."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("lienworker.web"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        ago=words.ago, at=words.at, number=words.number, seconds=words.seconds, share=words.share, size=words.size,
+        query=words.query, cut=words.cut, topic=words.topic,
+    )  # fmt: skip
+    return made

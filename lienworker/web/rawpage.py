@@ -1,0 +1,112 @@
+"""Raw pages: as text, and rendered where they can reach nothing.
+
+A county's page is a stranger's program. It is shown in a frame that runs no scripts, belongs to no origin and may load
+nothing (its own policy says so too); and what could open a connection by itself is taken out before.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aiohttp import web
+from parsel import Selector
+
+from lienworker.errors import StoreError
+from lienworker.platforms import Page as SitePage
+from lienworker.store.pages import PageRecord, latest_page, page_of
+from lienworker.store.raw_files import read_page
+from lienworker.web.pages import NotThereError, Page, Place, Question
+from lienworker.web.server import Server, question_of
+
+#: Characters that the task's own page shows.
+_SHOWN = 300_000
+_FRAME_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'self'; sandbox"
+)
+_TEXT_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox"
+_REACHES_OUT = (
+    "script, link, meta, base, iframe, frame, frameset, object, embed, applet, noscript, portal, video, audio"
+)
+#: What a style sheet loads things with. The frame's policy would stop it anyway; this way it is not even tried.
+_LOADING_STYLE = re.compile(r"@import|(?:url|src|image|image-set|cross-fade)\s*\(", re.IGNORECASE)
+_REFERENCES = {"src", "srcset", "href", "action", "formaction", "background", "poster", "data", "ping", "xlink:href"}
+
+
+def _find(question: Question) -> PageRecord:
+    task_id = question.params["task_id"]
+    generation = question.number("generation", 0)
+    found = page_of(task_id, generation) if generation else latest_page(task_id)
+    if found is None:
+        raise NotThereError(f"No page was fetched for task {task_id}.")
+    return found
+
+
+def page_text(place: Place, question: Question) -> str:
+    record = _find(question)
+    try:
+        body = read_page(place.folder.root / record.path, record.sha256)
+    except StoreError as problem:
+        raise NotThereError(str(problem)) from None
+    return SitePage(record.url, body, record.content_type, record.charset, record.status).text
+
+
+def view(place: Place, question: Question) -> Page:
+    """The page as text, with the frame beside it."""
+    record, text = _find(question), page_text(place, question)
+    facts = {
+        "task_id": record.task_id,
+        "generation": record.generation,
+        "url": record.url,
+        "path": record.path,
+        "status": record.status,
+        "content_type": record.content_type,
+        "fetched_at": record.fetched_at,
+        "text": text[:_SHOWN],
+        "is_cut": len(text) > _SHOWN,
+        "is_html": "html" in record.content_type or record.content_type == "",
+    }
+    return Page("rawpage.html", f"Raw page of {record.task_id}", facts)
+
+
+def tamed(text: str) -> str:
+    """A page without what runs, loads or leads anywhere; what is left is what a person would have seen."""
+    if not text.strip():
+        return ""
+    selector = Selector(text=text, type="html")
+    selector.css(_REACHES_OUT).drop()
+    for element in selector.root.iter():
+        if element.tag == "style":
+            element.text = _LOADING_STYLE.sub("none(", element.text or "")
+        _tame_attributes(element.attrib)
+    return str(selector.get())
+
+
+def _tame_attributes(attributes: Any) -> None:
+    for name in list(attributes):
+        plain = str(name).lower()
+        if plain.startswith("on") or (plain in _REFERENCES and not _is_picture(attributes[name])):
+            del attributes[name]
+        elif plain == "style":
+            attributes[name] = _LOADING_STYLE.sub("none(", attributes[name])
+
+
+def _is_picture(value: str) -> bool:
+    return value.startswith(("data:image/png", "data:image/jpeg", "data:image/gif"))
+
+
+def add_routes(server: Server, app: web.Application) -> None:
+    async def rendered(request: web.Request) -> web.StreamResponse:
+        text = await server.call(lambda: tamed(page_text(server.place, question_of(request))))
+        headers = {"Content-Security-Policy": _FRAME_POLICY, "X-Frame-Options": "SAMEORIGIN"}
+        return web.Response(text=text, content_type="text/html", charset="utf-8", headers=headers)
+
+    async def plain(request: web.Request) -> web.StreamResponse:
+        text = await server.call(page_text, server.place, question_of(request))
+        headers = {"Content-Security-Policy": _TEXT_POLICY}
+        return web.Response(text=text, content_type="text/plain", charset="utf-8", headers=headers)
+
+    app.router.add_get("/tasks/{task_id}/page", server.show(view))
+    app.router.add_get("/tasks/{task_id}/page/rendered", rendered)
+    app.router.add_get("/tasks/{task_id}/page/text", plain)

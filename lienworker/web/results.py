@@ -1,0 +1,91 @@
+"""Results: search, columns by platform, download of what the filter shows."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from typing import IO, Any
+
+from aiohttp import web
+
+from lienworker.reports.export import export, flatten
+from lienworker.store.monitor import TOP, each_result, list_results
+from lienworker.store.queries import TaskFilter
+from lienworker.web.pages import NotThereError, Page, Place, Question
+from lienworker.web.server import Server, question_of
+
+FILTERS = ("platform", "state", "county", "text")
+_USUAL = ("owner_name", "property_address", "total_due")
+_MOST_COLUMNS = 6
+#: What the list shows anyway.
+_SHOWN_ANYWAY = {"parcel_id", "state", "county", "platform"}
+_FORMS = {"csv": "text/csv", "json": "application/json", "jsonl": "application/x-ndjson"}
+_CHUNK = 256 * 1024
+
+
+def filter_of(question: Question) -> TaskFilter:
+    return TaskFilter(**{name: question.text(name) for name in FILTERS})
+
+
+def results(_place: Place, question: Question) -> Page:
+    wanted = filter_of(question)
+    listing = list_results(wanted, question.number("below", TOP))
+    columns = _columns([row["data"] for row in listing.rows]) if wanted.platform else list(_USUAL)
+    for row in listing.rows:
+        flat = flatten(row["data"])
+        row["cells"] = [flat.get(name) for name in columns]
+    facts = {
+        "filter": {name: getattr(wanted, name) for name in FILTERS},
+        "columns": columns,
+        "rows": listing.rows,
+        "more": listing.more,
+        "looked_at_all": listing.looked_at_all,
+    }
+    return Page("results.html", "Results", facts)
+
+
+def _columns(data: list[dict[str, Any]]) -> list[str]:
+    """What a platform's results have in common, in the order in which they have it."""
+    counter: Counter[str] = Counter()
+    for item in data:
+        plain = (name for name, value in item.items() if value is not None and not isinstance(value, dict | list))
+        counter.update(name for name in plain if name not in _SHOWN_ANYWAY)
+    chosen = {name for name, _ in counter.most_common(_MOST_COLUMNS)}
+    return [name for name in counter if name in chosen]
+
+
+def add_routes(server: Server, app: web.Application) -> None:
+    async def download(request: web.Request) -> web.StreamResponse:
+        form = request.match_info["form"]
+        if form not in _FORMS:
+            raise NotThereError("Results come as .csv, .json or .jsonl.")
+        wanted = filter_of(question_of(request))
+        with await server.call(_written, server.place, wanted, form) as file:
+            return await _send(request, file, form)
+
+    app.router.add_get("/results.{form}", download)
+
+
+def _written(place: Place, wanted: TaskFilter, form: str) -> IO[str]:
+    """Into a nameless file first: results of any number, and a failure is said instead of a torn download."""
+    file = tempfile.TemporaryFile("w+", encoding="utf-8", newline="", dir=place.folder.root)  # noqa: SIM115
+    export(lambda: each_result(wanted), form, file)
+    file.flush()
+    return file
+
+
+async def _send(request: web.Request, file: IO[str], form: str) -> web.StreamResponse:
+    from lienworker.web.guard import HEADERS
+
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="results.{form}"'}
+    response = web.StreamResponse(headers=headers)
+    response.content_type = _FORMS[form]
+    response.content_length = os.fstat(file.fileno()).st_size
+    await response.prepare(request)
+    position = 0
+    while chunk := os.pread(file.fileno(), _CHUNK, position):
+        await response.write(chunk)
+        position += len(chunk)
+    await response.write_eof()
+    return response

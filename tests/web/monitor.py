@@ -1,0 +1,80 @@
+"""A monitor under test: the real server on a data folder, asked over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from tests.node import Node, wait_until
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+class Monitor:
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+
+    def ask(self, path: str, method: str = "GET", *, data: Any = None, **headers: str) -> Reply:
+        """One request as it is: no cookies, no following."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        # On a thread of its own: the browser's driver keeps an event loop on the test's.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(lambda: asyncio.run(self._ask(path, method, data, given))).result()
+
+    async def _ask(self, path: str, method: str, data: Any, headers: dict[str, str]) -> Reply:
+        jar = aiohttp.DummyCookieJar()
+        async with (
+            aiohttp.ClientSession(cookie_jar=jar) as session,
+            session.request(method, self.url + path, data=data, headers=headers, allow_redirects=False) as reply,
+        ):
+            return Reply(reply.status, {k.lower(): v for k, v in reply.headers.items()}, await reply.text())
+
+    def csrf(self) -> str:
+        found = re.search(r'name="csrf" content="([0-9a-f]+)"', self.ask("/audit").text)
+        assert found
+        return found.group(1)
+
+    def is_there(self) -> bool:
+        try:
+            return self.ask("/healthz").status == 200
+        except aiohttp.ClientError:
+            return False
+
+
+@contextmanager
+def monitor(node: Node, *arguments: str, **settings: str) -> Iterator[Monitor]:
+    port = free_port()
+    process = node.start("web", "--port", str(port), *arguments, **settings)
+    here = Monitor(port)
+    try:
+        wait_until(lambda: here.is_there() or process.poll() is not None, what="the monitor to answer")
+        assert process.poll() is None, process.communicate()[0]
+        yield here
+    finally:
+        process.terminate()
+        here.output, _ = process.communicate(timeout=15)

@@ -1,0 +1,88 @@
+"""Screenshots of each view for docs/monitor.md, of the demo county: `make screenshots`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+from lienworker.demo.site import demo_site
+from tests.node import Node, interrupt, wait_until, write_list
+from tests.web.browser import chromium, chromium_path
+
+VIEWS = {
+    "overview": "/",
+    "tasks": "/tasks?status=failed",
+    "results": "/results?platform=demo",
+    "outbox": "/outbox",
+    "counties": "/counties",
+    "county": "/county?platform=demo&state=XX&county=Juniper",
+    "imports": "/imports",
+    "audit": "/audit",
+}
+PORT = 5619
+
+
+def main(target: Path) -> None:
+    path = chromium_path()
+    if path is None:
+        sys.exit("Chromium is needed: apt-get install chromium")
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="lienworker-shots-") as folder:
+        node = Node(Path(folder) / "data")
+        with demo_site(latency=0.05) as site:
+            rows = site.parcels(150) + site.odd_parcels()
+            node.cli("run", write_list(Path(folder) / "juniper.jsonl", rows))
+            stack = node.start("up", LIENWORKER_WEB_PORT="0", LIENWORKER_HOST_CONCURRENCY="1")
+            wait_until(node.is_up, seconds=60)
+            node.cli("import", write_list(Path(folder) / "juniper-more.jsonl", site.parcels(900, 300)))
+            node.cli("pause", "--intake")
+            node.cli("resume", "--intake")
+            _shoot_all(node, target, path)
+            interrupt(stack)
+            stack.communicate(timeout=30)
+
+
+def _shoot_all(node: Node, target: Path, path: str) -> None:
+    server = node.start("web", "--port", str(PORT))
+    try:
+        _wait()
+        with chromium(path) as browser:
+            for scheme, width in (("light", 1280), ("dark", 1280), ("light", 380)):
+                _shoot(browser, target, scheme, width)
+    finally:
+        server.terminate()
+        server.communicate(timeout=15)
+
+
+def _wait() -> None:
+    for _ in range(100):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz", timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise subprocess.SubprocessError("the monitor does not start")
+
+
+def _shoot(browser, target: Path, scheme: str, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 820}, color_scheme=scheme)
+    views = dict(VIEWS) if (scheme, width) == ("light", 1280) else {"overview": "/", "tasks": VIEWS["tasks"]}
+    if (scheme, width) == ("light", 1280):
+        page.goto(f"http://127.0.0.1:{PORT}/tasks?reason=http_404")
+        views["task"] = page.locator("tbody th a").first.get_attribute("href")
+        page.goto(f"http://127.0.0.1:{PORT}/tasks?status=completed")
+        views["rawpage"] = page.locator("tbody th a").first.get_attribute("href") + "/page"
+    for name, where in views.items():
+        page.goto(f"http://127.0.0.1:{PORT}{where}")
+        page.wait_for_timeout(400)
+        suffix = "" if (scheme, width) == ("light", 1280) else f"-{scheme if width > 400 else 'narrow'}"
+        page.screenshot(path=str(target / f"{name}{suffix}.png"), full_page=width < 400)
+    page.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,47 @@
+"""The monitor as a part of the stack."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lienworker.lifeline import LIFELINE_FD
+from lienworker.settings import Settings
+from lienworker.stack.parts import parts_of
+from lienworker.store.folder import DataFolder
+from tests.node import Node, wait_until
+from tests.web.monitor import Monitor, free_port
+
+
+def names(settings: Settings, **options: bool) -> list[str]:
+    return [part.name for part in parts_of(settings, DataFolder(Path("data")), **options)]
+
+
+def test_the_monitor_is_a_part_only_where_it_is_wanted() -> None:
+    assert "web" not in names(Settings())
+    assert names(Settings(), with_web=True)[-1] == "web"
+    assert "web" not in names(Settings(web_port=0), with_web=True)
+
+
+@pytest.mark.slow
+def test_it_waits_for_a_taken_port_and_ends_with_its_supervisor(node: Node) -> None:
+    port = free_port()
+    reader, writer = os.pipe()
+    command = [sys.executable, "-m", "lienworker", "web", "--port", str(port)]
+    first = subprocess.Popen(command, env=node.environment(), stderr=subprocess.DEVNULL)
+    wait_until(Monitor(port).is_there)
+    surroundings = node.environment(**{LIFELINE_FD: str(reader)})
+    second = subprocess.Popen(command, env=surroundings, pass_fds=(reader,), stderr=subprocess.PIPE, text=True)
+    assert second.stderr is not None
+    wait_until(lambda: "cannot listen" in second.stderr.readline(), what="the second to say that it waits")
+    first.terminate()
+    first.wait(10)
+    wait_until(Monitor(port).is_there, seconds=25, what="the second to take over")
+    os.close(writer)
+    assert second.wait(10) == 0
+    second.stderr.close()
+    os.close(reader)

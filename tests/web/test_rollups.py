@@ -1,0 +1,129 @@
+"""What charts and groups are made of agrees with the rows themselves, whatever happened to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lienworker.actors import chronicle as module
+from lienworker.outbox import rows_by_hand
+from lienworker.outbox.operator import cancel_tasks, retry_tasks
+from lienworker.store import rollups
+from lienworker.store.database import all_rows, execute, open_store, write
+from lienworker.store.folder import DataFolder
+from lienworker.store.monitor import PAGE, list_tasks
+from lienworker.store.monitor_outbox import list_rows
+from lienworker.store.queries import TaskFilter
+from tests.web.seed import FAILED, seed
+
+TRUTH = {
+    "waiting_since": (
+        "SELECT topic, host, minute, n FROM waiting_since WHERE n <> 0 ORDER BY 1, 2, 3",
+        "SELECT topic, host, created_at / 60000, count(*) FROM outbox WHERE state = 'waiting' GROUP BY 1, 2, 3",
+    ),
+    "set_aside": (
+        "SELECT state, topic, reason, fingerprint, n FROM set_aside WHERE n <> 0 ORDER BY 1, 2, 3, 4",
+        "SELECT state, topic, coalesce(reason, ''), coalesce(fingerprint, ''), count(*) FROM outbox"
+        " WHERE state IN ('held', 'parked') GROUP BY 1, 2, 3, 4",
+    ),
+    "failed_tasks": (
+        "SELECT reason, n FROM failed_tasks WHERE n <> 0 ORDER BY 1",
+        "SELECT coalesce(reason, 'unknown'), count(*) FROM tasks WHERE status IN ('failed', 'expired') GROUP BY 1",
+    ),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> DataFolder:
+    seed(tmp_path / "data")
+    return open_store(tmp_path / "data")
+
+
+def check() -> None:
+    for name, (kept, counted) in TRUTH.items():
+        assert all_rows(kept) == all_rows(counted), name
+
+
+def test_groups_and_ages_agree_with_the_rows_after_everything_a_person_can_do(folder: DataFolder) -> None:
+    check()
+    ids = [row[0] for row in all_rows("SELECT id FROM outbox WHERE topic = 'upload_raw'")]
+    retry_tasks([FAILED], "test")
+    check()
+    rows_by_hand.ready_for_replay(ids, "test")
+    check()
+    rows_by_hand.hold_rows(ids[:2], "test")
+    check()
+    rows_by_hand.release_rows(ids[:1], "test")
+    rows_by_hand.discard_rows(ids, "test")
+    check()
+    cancel_tasks([FAILED], "test")
+    check()
+    with write("test"):
+        execute("DELETE FROM outbox")
+    check()
+
+
+def test_old_minutes_become_hours_and_no_count_is_lost(folder: DataFolder) -> None:
+    now = rollups.this_minute()
+    before = dict(all_rows("SELECT key, sum(n) FROM rollups WHERE name = 'task' GROUP BY 1"))
+    with write("test"):
+        for age in (1, 30 * 60, 30 * 60 + 1, 200 * 24 * 60, 201 * 24 * 60):
+            execute("INSERT INTO rollups VALUES ('task', 'completed', ?, 10, 5)", (now - age,))
+    rollups.fold_old()
+    rollups.fold_old()
+    sums = rollups.sums("task")
+    assert sums["completed"] == (before["completed"] + 50, 25)
+    old = [row[0] for row in all_rows("SELECT minute FROM rollups WHERE name = 'task' AND minute < ?", (now - 1600,))]
+    assert 0 in old
+    assert all(minute % 60 == 0 for minute in old)
+
+
+def test_the_chronicle_notes_the_disk_once_a_minute_however_often_it_is_called(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here: Any = SimpleNamespace(folder=folder)
+    for _ in range(3):
+        monkeypatch.setattr(module, "_last_minute", 0)  # as another process would
+        module.chronicle(here)
+    noted = all_rows("SELECT n FROM rollups WHERE name = 'disk_free_mb'")
+    assert 1 <= len(noted) <= 2
+
+
+def test_pages_of_a_list_show_every_row_once(folder: DataFolder) -> None:
+    with write("test"):
+        execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000) INSERT INTO tasks"
+            " (task_id, source, county, status, created_at, received_at, updated_at) SELECT 'x' || i, 'cli',"
+            " CASE i % 100 WHEN 0 THEN 'Rare' ELSE 'Often' END, 'pending', '', '', '' FROM n"
+        )
+    for wanted, n in ((TaskFilter(county="Rare"), 120), (TaskFilter(status="pending", text="x119"), 111)):
+        seen: list[str] = []
+        below: int | None = 1 << 62
+        while below is not None:
+            listing = list_tasks(wanted, below)
+            assert len(listing.rows) <= PAGE
+            seen += [row["task_id"] for row in listing.rows]
+            below = listing.more
+        assert len(seen) == len(set(seen)) == n
+
+
+def test_pages_of_rows_set_aside_show_every_row_once(folder: DataFolder) -> None:
+    with write("test"):
+        execute(
+            "WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 150) INSERT INTO outbox"
+            " (topic, task_id, generation, queue, priority, state, due_at, reason, created_at) SELECT"
+            " CASE i % 2 WHEN 0 THEN 'upload_raw' ELSE 'upload_result' END, ?, i, 'default', 3, 'parked', 0,"
+            " CASE i % 3 WHEN 0 THEN NULL ELSE 'r' || i % 3 END, 0 FROM n",
+            (FAILED,),
+        )
+    seen: list[int] = []
+    below: int | None = 1 << 62
+    while below is not None:
+        listing = list_rows({"state": "parked"}, below)
+        seen += [row["id"] for row in listing.rows]
+        below = listing.more
+    assert len(seen) == len(set(seen)) == 144
+    assert seen == sorted(seen, reverse=True)
