@@ -16,6 +16,7 @@ import contextlib
 import json
 import logging
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -139,15 +140,16 @@ class Drain:
     raw_calls: int
     result_calls: int
     results: int
+    cpu_seconds: float
 
 
-def seen_by(url: str) -> Drain:
+def seen_by(url: str, cpu_seconds: float) -> Drain:
     calls = [call for call in received(url, "requests") if call["endpoint"] in {"raw", "results"}]
     assert all(call["status"] == 200 for call in calls)
     seconds = max(call["finished"] for call in calls) - min(call["time"] for call in calls)
     by_endpoint = [call["endpoint"] for call in calls]
     stored = len(received(url, "results"))
-    return Drain(seconds, by_endpoint.count("raw"), by_endpoint.count("results"), stored)
+    return Drain(seconds, by_endpoint.count("raw"), by_endpoint.count("results"), stored, cpu_seconds)
 
 
 # The bare loop
@@ -238,21 +240,32 @@ def stack(root: Path, url: str, n: int) -> None:
     process.wait(30)
 
 
+def children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def measure(master: Path, folder: Path, by: str, n: int) -> tuple[Drain, Drain, float]:
     """One round: the loop, then the product on a copy of the folder; and how long the command took in all."""
     work = parcels(master)
     with gateway() as url:
+        cpu = time.process_time()
         asyncio.run(post_all(url, work))
-        bare = seen_by(url)
+        bare = seen_by(url, time.process_time() - cpu)
     shutil.copytree(master, folder)
     with gateway() as url:
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), children_cpu()
         {"replay": replay, "stack": stack}[by](folder, url, n)
         wall = time.perf_counter() - began
-        ours = seen_by(url)
+        ours = seen_by(url, children_cpu() - cpu)
     shutil.rmtree(folder)
     assert ours.results == bare.results == ours.raw_calls == n, (ours, bare)
     return bare, ours, wall
+
+
+def show(name: str, side: Drain, n: int) -> None:
+    cpu = 1000 * side.cpu_seconds / n
+    print(f"{name:<17} {n / side.seconds:,.0f} results/s   {side.result_calls} batches, {cpu:.2f} ms of CPU a result")
 
 
 def main() -> None:
@@ -270,8 +283,8 @@ def main() -> None:
         for _ in range(chosen.rounds):
             bare, ours, wall = measure(master, Path(name) / "data", chosen.by, chosen.results)
             sides.append((bare, ours))
-            print(f"bare aiohttp      {chosen.results / bare.seconds:,.0f} results/s   ({bare.result_calls} batches)")
-            print(f"{chosen.by:<17} {chosen.results / ours.seconds:,.0f} results/s   ({ours.result_calls} batches)")
+            show("bare aiohttp", bare, chosen.results)
+            show(chosen.by, ours, chosen.results)
             print(f"{'':<17} {wall:.1f} s from start to end, {wall - ours.seconds:.1f} s of them before and after")
     # The best of each: whatever else runs on the machine only ever slows a side down.
     ratio = min(bare.seconds for bare, _ in sides) / min(ours.seconds for _, ours in sides)

@@ -60,11 +60,11 @@ def replay(settings: Settings, ids: list[int], wanted: RowFilter, show: Callable
 
 def _send(uploader: Uploader, ids: list[int], show: Callable[[int, int], None]) -> Replayed:
     deadline = time.monotonic() + _PATIENCE
+    tick = _Ticker(ids, show)
     while True:
-        has_more = uploader.work(_SHARE)
-        states = fates_of(ids)
+        has_more = uploader.work(_SHARE, tick)
+        states = tick.look()
         ended = states.get("delivered", 0) + states.get("superseded", 0)
-        show(ended, len(ids))
         if ended == len(ids):
             break
         if has_more:
@@ -74,3 +74,23 @@ def _send(uploader: Uploader, ids: list[int], show: Callable[[int, int], None]) 
         else:
             time.sleep(0.2)
     return Replayed(len(ids), ended, states)
+
+
+class _Ticker:
+    """Shows how far it is, a few times a second at most: counting a day's rows takes a while."""
+
+    def __init__(self, ids: list[int], show: Callable[[int, int], None]) -> None:
+        self._ids = ids
+        self._show = show
+        self._next = 0.0
+
+    def __call__(self) -> None:
+        if time.monotonic() >= self._next:
+            began = time.monotonic()
+            self.look()
+            self._next = time.monotonic() + max(0.3, 10 * (time.monotonic() - began))
+
+    def look(self) -> dict[str, int]:
+        states = fates_of(self._ids)
+        self._show(states.get("delivered", 0) + states.get("superseded", 0), len(self._ids))
+        return states

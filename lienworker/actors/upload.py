@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import dramatiq
@@ -17,6 +16,7 @@ from lienworker.actors.flights import Flights
 from lienworker.actors.runtime import ResultBound, Runtime
 from lienworker.actors.upload_outcomes import (
     RawFile,
+    outcome_of,
     prepare_raw,
     prepare_results,
     store_raws,
@@ -25,7 +25,7 @@ from lienworker.actors.upload_outcomes import (
 )
 from lienworker.broker import UPLOAD
 from lienworker.crash import reach
-from lienworker.gateway.outcomes import Outcome
+from lienworker.gateway.outcomes import Outcome, Unavailable
 from lienworker.gateway.taking_apart import Item, deliver_in_parts
 from lienworker.gateway.wire import ClosedReply, RawReply, ResultsReply
 from lienworker.outbox.closing import give_back
@@ -39,47 +39,68 @@ _SHARE = 10.0
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
 class Uploader:
     """Sends what may be sent. The same for a worker and for a person's replay."""
 
-    runtime: Runtime
-    claim: Claim
+    def __init__(self, runtime: Runtime, claim: Claim) -> None:
+        self.runtime = runtime
+        self.claim = claim
+        self._raws: Flights[Outcome[RawReply]] = Flights(runtime.loop)
+        self._doubtful: list[tuple[Claimed, Outcome[RawReply]]] = []
 
-    def work(self, share: float = _SHARE) -> bool:
-        """Works the lanes in their order until nothing may go; True when there is probably more."""
+    def work(self, share: float = _SHARE, tick: Callable[[], None] = lambda: None) -> bool:
+        """Works the lanes until nothing may go; True when there is probably more.
+
+        Raw files come first and stay in the air; results follow in batches as large as can be had without waiting for
+        a slow file.
+        """
         deadline = time.monotonic() + share
+        landed = 0
         while not self.runtime.stopping.is_set() and self.runtime.holder.owns(self.claim.token):
-            if not (self.send_raws() + self.send_results() + self.send_reports()):
-                return False
-            if time.monotonic() > deadline:
-                return True
+            launched = self._launch_raws()
+            landed += self._land_raws()
+            sent = 1
+            if not launched or landed >= ResultBound.MOST:
+                sent, landed = self.send_results() + self.send_reports(), 0
+            tick()
+            if not self._raws:
+                if not launched and not sent:
+                    return False
+                if time.monotonic() > deadline:
+                    return True
+        give_back(self._raws.abandon())
         return False
 
-    def send_raws(self) -> int:
-        """Raw files in parallel, as many as the Gateway has shown to take, until a batch of results can follow."""
-        flights: Flights[Outcome[RawReply]] = Flights(self.runtime.loop)
-        sent, is_drained = 0, False
-        while True:
-            bound = self.runtime.raw_bound.now
-            if not is_drained and sent < ResultBound.MOST and len(flights) <= bound // 2:
-                rows = claim_uploads("upload_raw", min(bound - len(flights), ResultBound.MOST - sent), self.claim)
-                self._launch_raws(rows, flights)
-                sent, is_drained = sent + len(rows), not rows
-            if not flights:
-                if is_drained or sent >= ResultBound.MOST:
-                    return sent
-                continue
-            store_raws(self.runtime, flights.gather(max(1, bound // 2), patience=0.2))
-            if self.runtime.stopping.is_set():
-                give_back(flights.abandon())
-                return sent
-
-    def _launch_raws(self, rows: list[Claimed], flights: Flights[Outcome[RawReply]]) -> None:
+    def _launch_raws(self) -> int:
+        """Fills up what the Gateway has shown to take, when half of it has landed."""
+        bound = self.runtime.raw_bound.now
+        if len(self._raws) > bound // 2:
+            return 0
+        rows = claim_uploads("upload_raw", bound - len(self._raws), self.claim)
         for row in rows:
             file = prepare_raw(self.runtime, row)
             if file:
-                flights.launch(row, self._upload(file))
+                self._raws.launch(row, self._upload(file))
+        return len(rows)
+
+    def _land_raws(self) -> int:
+        """Stores what has arrived. A failure waits for its neighbours: if one of them gets through, it says little."""
+        arrived = self._raws.gather(max(1, self.runtime.raw_bound.now // 2), patience=0.1) if self._raws else []
+        outcomes = [(row, outcome_of(flight)) for row, flight in arrived]
+        certain = [pair for pair in outcomes if not (isinstance(pair[1], Unavailable) and pair[1].perhaps_the_row)]
+        self._doubtful += [pair for pair in outcomes if pair not in certain]
+        if self._doubtful and (certain or not self._raws):
+            certain, self._doubtful = certain + self._doubtful, []
+        store_raws(self.runtime, certain)
+        return len(arrived)
+
+    def send_raws(self) -> int:
+        """Raw files only, to the end."""
+        sent = 0
+        while (launched := self._launch_raws()) or self._raws:
+            sent += launched
+            self._land_raws()
+        return sent
 
     def send_results(self) -> int:
         """One batch, taken apart as far as needed to know each item's fate."""

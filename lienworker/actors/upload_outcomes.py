@@ -107,8 +107,7 @@ def remove_overtaken(runtime: Runtime, row: Claimed, found: dict[str, Any] | Non
         remove_pending(runtime.folder, row.task_id)
 
 
-def store_raws(runtime: Runtime, arrived: Sequence[tuple[Claimed, Future[Outcome[RawReply]]]]) -> None:
-    outcomes = [(row, _outcome(flight)) for row, flight in arrived]
+def store_raws(runtime: Runtime, outcomes: Sequence[tuple[Claimed, Outcome[RawReply]]]) -> None:
     if not outcomes:
         return
     with write("upload_raw"):
@@ -123,7 +122,7 @@ def store_raws(runtime: Runtime, arrived: Sequence[tuple[Claimed, Future[Outcome
 
 def store_reports(runtime: Runtime, arrived: Sequence[tuple[Claimed, Future[Outcome[ClosedReply]]]]) -> None:
     """Any 200 closes the row, `success: false` included: there is nothing more to tell."""
-    outcomes = [(row, _outcome(flight)) for row, flight in arrived]
+    outcomes = [(row, outcome_of(flight)) for row, flight in arrived]
     if not outcomes:
         return
     with write("report_failure"):
@@ -222,7 +221,8 @@ def _trouble(outcome: Unavailable) -> Trouble:
     return Trouble(outcome.kind.value, outcome.words, outcome.retry_after)
 
 
-def _outcome(flight: Future[Outcome[Any]]) -> Outcome[Any]:
+def outcome_of(flight: Future[Outcome[Any]]) -> Outcome[Any]:
+    """What a call came to; a bug of our own is nobody's fault but ours, and costs no row."""
     problem = flight.exception()
     if problem is None:
         return flight.result()

@@ -69,7 +69,8 @@ async def _find_it(items: Sequence[Item], fates: list[Fate], submit: Submit) -> 
 
 
 def _perhaps_one_of_them(fate: Fate) -> bool:
-    return isinstance(fate, Undecided) and fate.cause.perhaps_the_row
+    """Not where the destination asked for a pause: then the next call has to wait, whoever it was."""
+    return isinstance(fate, Undecided) and fate.cause.perhaps_the_row and fate.cause.retry_after is None
 
 
 def _lives(fates: Sequence[Fate]) -> bool:

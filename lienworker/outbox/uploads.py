@@ -30,7 +30,8 @@ from lienworker.store.database import all_rows, dict_rows, execute, one_row, wri
 ENDPOINTS = {"upload_raw": "raw", "upload_result": "results", "report_failure": "tasks"}
 
 _PUT_OFF = """
-UPDATE outbox SET state = 'waiting', due_at = ?, reason = ?, fingerprint = ?, blame = blame + ?, seen_successes = ?,
+UPDATE outbox SET state = 'waiting', due_at = ?, reason = ?,
+    fingerprint = CASE WHEN ? OR blame = 0 THEN ? ELSE fingerprint END, blame = blame + ?, seen_successes = ?,
     lease_token = NULL, lease_until = NULL
 WHERE id = ? AND lease_token = ? AND state = 'leased'
 """
@@ -102,7 +103,7 @@ def _record_of(row: Claimed) -> tuple[int | None, int, str | None]:
 
 def _wait(row: Claimed, kind: str, words: str, due_at: int, *, blame: int) -> None:
     seen = breaker.successes(ENDPOINTS[row.topic])
-    if execute(_PUT_OFF, (due_at, kind, fingerprint(words), blame, seen, row.id, row.token)).rowcount:
+    if execute(_PUT_OFF, (due_at, kind, blame, fingerprint(words), blame, seen, row.id, row.token)).rowcount:
         note_try(row.id, row.task_id, row.topic, kind, words)
 
 

@@ -13,9 +13,10 @@ import pytest
 
 from lienworker.demo.site import DemoSite, demo_site
 from lienworker.gateway.reference import ReferenceGateway
+from lienworker.store.database import close
 from tests.node import Node, interrupt, repeats, wait_until, write_list
 from tests.ondemand.conftest import gateway_tasks
-from tests.ondemand.desk import assert_raw_before_result
+from tests.ondemand.desk import assert_raw_before_result, desk
 
 pytestmark = pytest.mark.slow
 
@@ -101,6 +102,26 @@ def test_stopping_while_the_gateway_hangs_is_quick_and_costs_no_attempt(
         "SELECT max(attempts), max(alone), sum(state = 'leased') FROM outbox WHERE topic = 'upload_result'"
     )
     assert rows == [(0, 0, 0)]
+
+
+def test_a_replay_that_is_interrupted_leaves_its_rows_as_they_were(
+    worker: Node, gateway: ReferenceGateway, tmp_path: Path
+) -> None:
+    with desk(worker.data, gateway) as here:
+        here.add(6)
+    close()
+    gateway.fault("hang", endpoint="raw")
+    process = worker.start("outbox", "replay")
+    wait_until(lambda: gateway.state.calls("raw"), seconds=20)
+    interrupt(process)
+    output, _ = process.communicate(timeout=15)
+    assert process.returncode == 130, output
+    assert worker.sql("SELECT DISTINCT state, attempts, alone FROM outbox WHERE topic LIKE 'upload%'") == [
+        ("waiting", 0, 0)
+    ]
+    gateway.clear_faults()
+    assert worker.cli("outbox", "replay").returncode == 0
+    assert len(gateway.state.results) == 6
 
 
 @pytest.mark.alone

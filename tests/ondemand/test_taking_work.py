@@ -206,6 +206,19 @@ def test_no_more_is_taken_than_there_is_room_for(tmp_path: Path, gateway: Refere
     assert gateway.state.waiting_tasks == 10
 
 
+def test_a_worker_has_the_same_name_after_a_restart(tmp_path: Path, gateway: ReferenceGateway) -> None:
+    """Tasks are booked under it."""
+    gateway.configure(retry_without_tasks=0)
+    for _ in range(2):
+        with desk(tmp_path / "data", gateway) as here:
+            with write("test"):
+                execute("DELETE FROM facts")
+            here.collect()
+    names = [call.worker_id for call in gateway.state.calls("work")]
+    assert len(names) >= 2
+    assert len(set(names)) == 1
+
+
 def test_nothing_is_taken_while_intake_is_paused(here: Desk, gateway: ReferenceGateway) -> None:
     gateway.enqueue(wire())
     set_pause_by_hand(["intake"], paused=True)
