@@ -6,7 +6,7 @@ JOBS   ?= 4
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: docs help install demo test check lint types format import up bench-import bench-parse clean bench-web screenshots
+.PHONY: docs help install demo test check lint types format import up bench-import bench-drain bench-parse clean bench-web screenshots
 
 help:  ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ docs: install  ## Make the reference pages docs/settings.md and docs/commands.md
 
 bench-import: install  ## Measure the import of a million rows against plain sqlite3
 	$(BIN)/python -m benchmarks.importing
+
+bench-drain: install  ## Measure the drain after an outage against a bare loop
+	$(BIN)/python -m benchmarks.draining
 
 bench-parse: install  ## Measure the parsers against a bare parsel script on the same pages
 	$(BIN)/python -m benchmarks.parsing
