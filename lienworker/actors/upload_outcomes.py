@@ -24,7 +24,7 @@ from lienworker.store.database import write
 from lienworker.store.pages import page_of
 from lienworker.store.pending import item as result_item
 from lienworker.store.pending import remove_pending
-from lienworker.store.results import result
+from lienworker.store.results import keys_of
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class RawFile:
 
 def prepare_raw(runtime: Runtime, row: Claimed) -> RawFile | None:
     """The file of a row; a row whose file is gone, or whose result was replaced, ends here."""
-    page, found = page_of(row.task_id, row.generation), result(row.task_id)
+    page, found = page_of(row.task_id, row.generation), keys_of(row.task_id)
     if found is None or found["generation"] != row.generation:
         with write("upload_raw_superseded"):
             end(row, "superseded", "newer_result")

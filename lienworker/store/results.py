@@ -81,6 +81,12 @@ def result(task_id: str) -> dict[str, Any] | None:
     return with_data(row) if row else None
 
 
+def keys_of(task_id: str) -> dict[str, Any] | None:
+    """What a result is about and which generation it is, without its data."""
+    sql = "SELECT generation, platform, state, county, parcel_id FROM results WHERE task_id = ?"
+    return next(dict_rows(sql, (task_id,)), None)
+
+
 def with_data(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "data": json.loads(row["data"])}
 

@@ -81,7 +81,7 @@ def world(tmp_path: Path, gateway: ReferenceGateway, site: DemoSite) -> Settings
         another_round(here, "again1")
         here.add(1, name="older", parcel_id="same")
         with write("test"):  # so that the newer one is there first
-            execute("UPDATE outbox SET due_at = due_at + 300 WHERE task_id = 'older1' AND topic = 'upload_raw'")
+            execute("UPDATE outbox SET due_at = due_at + 150 WHERE task_id = 'older1' AND topic = 'upload_raw'")
         time.sleep(0.003)
         here.add(1, name="newer", parcel_id="same")
     close()
