@@ -6,9 +6,7 @@ LienworkerError
 │   ├── InputError         a file, line or argument that cannot be used
 │   └── BusyError          another stack holds the data folder
 ├── PageError              the row's fault: this page or this address; has a reason and says if a retry makes sense
-├── HostError              the county site's fault: it cools, its rows lose nothing
-├── StoreError             the local storage's fault: damaged, full or newer than this program
-└── LeaseLostError         somebody else holds the row now; what was made for it is thrown away
+└── StoreError             the local storage's fault: damaged, full or newer than this program
 """
 
 from __future__ import annotations
@@ -51,19 +49,5 @@ class PageError(LienworkerError):
         self.retryable = retryable
 
 
-class HostError(LienworkerError):
-    """The county site as a whole does not serve us now; not the fault of one row."""
-
-    def __init__(self, reason: str, detail: str, *, retry_after: float | None = None) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason = reason
-        self.detail = detail
-        self.retry_after = retry_after
-
-
 class StoreError(LienworkerError):
     """The local storage cannot be used as it is."""
-
-
-class LeaseLostError(LienworkerError):
-    """The lease of a row has passed to somebody else."""

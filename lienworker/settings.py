@@ -149,7 +149,7 @@ class Settings:
     proxy: str | None = _setting(
         "LIENWORKER_PROXY",
         None,
-        _url("http", "https", "socks5", "socks5h"),
+        _url("http", "socks5", "socks5h"),
         "A proxy for all fetches; a task may bring its own.",
         secret=True,
     )

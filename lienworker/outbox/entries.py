@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,12 +104,3 @@ def steps_of(task_id: str) -> list[dict[str, Any]]:
         " FROM outbox WHERE task_id = ? ORDER BY id"
     )
     return list(dict_rows(sql, (task_id,)))
-
-
-def unfinished(task_ids: Iterable[str]) -> int:
-    """How many fetch and scrape rows of these tasks still wait or are in somebody's hands."""
-    sql = (
-        "SELECT count(*) FROM outbox WHERE task_id IN (SELECT value FROM json_each(?))"
-        " AND topic IN ('fetch', 'scrape') AND state IN ('waiting', 'leased')"
-    )
-    return int(execute(sql, (json.dumps(list(task_ids)),)).fetchone()[0])

@@ -11,7 +11,6 @@ import pytest
 
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
 from lienworker.outbox.closing import end, give_back, try_again
-from lienworker.outbox.entries import unfinished
 from lienworker.outbox.housekeeping import give_up_dead_hosts
 from lienworker.outbox.leases import Holder, Watch, free
 from lienworker.store.clock import now_ms
@@ -169,7 +168,6 @@ def _walk_the_hot_paths(folder: DataFolder) -> None:
         in_transaction(end, rows[0])
         in_transaction(try_again, rows[1], 0, "http_500", "oh")
         give_back(rows[2:])
-        unfinished(["slow-1"])
         Watch(folder, holder.id).free_the_dead()
         free(holder.id, blame=False)
         change("UPDATE hosts SET failing_since = 0, failures_in_a_row = 9 WHERE host = 'other.example'")
