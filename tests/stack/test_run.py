@@ -127,3 +127,11 @@ def test_urgent_parcels_overtake_a_long_queue(node: Node, tmp_path: Path) -> Non
         assert len(between) < 150, f"{len(between)} others were fetched first"
         interrupt(process)
         process.communicate(timeout=15)
+
+
+def test_the_demo_comes_out_as_it_should_and_leaves_nothing(node: Node) -> None:
+    done = node.cli("demo", "--parcels", "10")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "12 completed, 2 failed" in done.stdout
+    assert "As it should be" in done.stderr
+    assert not node.data.exists()
