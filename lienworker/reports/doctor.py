@@ -111,7 +111,8 @@ def _tallies() -> Finding:
 
 
 def _raw_files(folder: DataFolder) -> Finding:
-    missing = [path for (path,) in all_rows("SELECT path FROM pages") if not (folder.root / path).is_file()]
+    kept = all_rows("SELECT path FROM pages WHERE purged_at IS NULL")
+    missing = [path for (path,) in kept if not (folder.root / path).is_file()]
     words = f"{len(missing)} raw pages are missing, such as {missing[0]}" if missing else "every page has its file"
     return Finding("raw pages", not missing, words)
 

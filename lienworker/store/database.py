@@ -49,6 +49,8 @@ def connect(path: Path) -> None:
             timeout=BUSY_TIMEOUT,
             cached_statements=256,
             pragmas={
+                # First, since a file has it from its first page on: what is deleted can be given back bit by bit.
+                "auto_vacuum": "incremental",
                 "journal_mode": "wal",
                 # Durable means power loss too: FULL flushes the log at each commit. Commits are grouped for speed.
                 "synchronous": "full",

@@ -103,6 +103,8 @@ def tasks_with_pages(wanted: PageFilter) -> list[str]:
         "SELECT t.task_id FROM tasks t LEFT JOIN results r ON r.task_id = t.task_id WHERE"
         " (r.task_id IS NOT NULL AND t.status = 'completed' OR t.status = 'failed' AND EXISTS ("
         "  SELECT 1 FROM pages p WHERE p.task_id = t.task_id AND p.generation = t.generation))"
+        " AND NOT EXISTS (SELECT 1 FROM pages p WHERE p.task_id = t.task_id AND p.purged_at IS NOT NULL"
+        "  AND p.generation = CASE t.status WHEN 'completed' THEN r.generation ELSE t.generation END)"
         " AND (? IS NULL OR coalesce(r.platform, t.platform, '') IN (?, ''))"
         " AND (? IS NULL OR coalesce(r.county, t.county) = ? COLLATE NOCASE)"
         " AND (? IS NULL OR coalesce(r.fetched_at, t.updated_at) >= ?) ORDER BY t.task_id"
