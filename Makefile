@@ -6,7 +6,7 @@ JOBS   ?= 4
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: docs help install demo test check lint types format import up bench-import bench-drain bench-parse clean bench-web screenshots
+.PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-parse clean bench-web screenshots
 
 help:  ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ test: install  ## Run all tests
 	$(BIN)/python -m pytest -n $(JOBS) -m "not alone"
 	$(BIN)/python -m pytest -m alone
 
-check: lint types test  ## What CI runs: lint, types, tests
+check: lint types bandit test  ## What CI runs: lint, types, bandit, tests
 
 lint: install  ## Check style
 	$(BIN)/ruff check .
@@ -36,6 +36,12 @@ lint: install  ## Check style
 
 types: install  ## Check types
 	$(BIN)/mypy
+
+bandit: install  ## Look for what attackers like
+	$(BIN)/bandit -q -r lienworker -c pyproject.toml
+
+audit: install  ## Ask the advisory service about every dependency; says so where it cannot
+	$(BIN)/python .ci/audit
 
 format: install  ## Put the code into shape
 	$(BIN)/ruff check --fix .

@@ -42,4 +42,4 @@ def cooling_ms(failures: int, retry_after: float | None, chance: float | None = 
 
 def _jitter(chance: float | None) -> float:
     """A factor from 0.8 to 1.2, so that what failed together does not come back together."""
-    return 0.8 + 0.4 * (random.random() if chance is None else chance)  # noqa: S311
+    return 0.8 + 0.4 * (random.random() if chance is None else chance)  # dice, not secrets  # noqa: S311 # nosec B311

@@ -129,7 +129,7 @@ def forgive_absurd_times(now: int, longest_ms: int) -> None:
 def delay_ms(failures: int, first_delay: float, retry_after: float | None, chance: float | None = None) -> int:
     """Twice as long each time up to five minutes, with jitter; what the destination asked for counts, if longer."""
     own = min(_LONGEST, first_delay * 2 ** min(failures - 1, 20))
-    own *= 0.8 + 0.4 * (random.random() if chance is None else chance)  # noqa: S311
+    own *= 0.8 + 0.4 * (random.random() if chance is None else chance)  # dice, not secrets  # noqa: S311 # nosec B311
     return int(1000 * max(own, min(retry_after or 0.0, LONGEST_RETRY_AFTER)))
 
 

@@ -105,7 +105,7 @@ class FaultBoard:
 
     def add(self, fault: Fault) -> int:
         fault = replace(fault, id=next(self._ids))
-        self._active[fault.id] = _Active(fault, fault.count, random.Random(fault.seed))  # noqa: S311  dice, not secrets
+        self._active[fault.id] = _Active(fault, fault.count, random.Random(fault.seed))  # dice  # noqa: S311 # nosec B311
         return fault.id
 
     def clear(self, fault_id: int | None = None) -> None:

@@ -108,8 +108,8 @@ class ReferenceGateway:
 
 
 @contextmanager
-def reference_gateway(
-    token: str = "reference-token",  # noqa: S107  a token for a Gateway that exists for a test only
+def reference_gateway(  # the token is for a Gateway that exists for a test only  # nosec B107
+    token: str = "reference-token",  # noqa: S107
     *,
     raw_folder: Path | None = None,
     settings: Settings | None = None,

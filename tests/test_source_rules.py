@@ -1,0 +1,159 @@
+"""Rules about the program's own text that no linter knows as sharply."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROGRAM = sorted((ROOT / "lienworker").rglob("*.py"))
+SQL = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|PRAGMA|CREATE|ALTER|DROP|REPLACE|WITH|REINDEX|VACUUM)\s")
+CONSTANT = re.compile(r"_{0,2}[A-Z][A-Z0-9_]*")
+
+#: Names that are put into SQL and are no constants, each with the reason why no stranger's word can be in them.
+PUT_INTO_SQL = {
+    "columns": "a constant of its function",
+    "self.columns": "given by the module's own constants",
+    "self.table": "given by the module's own constants",
+    "condition": "a text of this module with question marks",
+    "conditions": "a text of this module with question marks",
+    "inner": "a text of this module with question marks",
+    "rest": "a text of this module with question marks",
+    "marks": "question marks",
+    "cases": "made of numbers that are constants",
+    "target": "one of two texts of this module",
+    "name": "a key of a dataclass of ours or of a constant, never a visitor's",
+    "where": "a text of this module with question marks",
+}
+#: Code that would run what somebody else wrote.
+FOREIGN_CODE = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml", "xmlrpc"}
+
+
+def trees(folder: str = "") -> Iterator[tuple[str, ast.Module]]:
+    for path in PROGRAM:
+        name = str(path.relative_to(ROOT))
+        if name.startswith(f"lienworker/{folder}"):
+            yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _only_narrows(test: ast.expr) -> bool:
+    if isinstance(test, ast.BoolOp):
+        return all(_only_narrows(part) for part in test.values)
+    if isinstance(test, ast.Call):
+        return isinstance(test.func, ast.Name) and test.func.id == "isinstance"
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot)
+
+
+def test_an_assert_only_narrows_a_type() -> None:
+    wrong = [
+        f"{name}:{node.lineno}"
+        for name, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assert) and not _only_narrows(node.test)
+    ]
+    assert not wrong, "python -O takes asserts away: raise an error instead"
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    """A text that is put together with + or in an f-string, as its parts."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _parts(node.left) + _parts(node.right)
+    if isinstance(node, ast.JoinedStr):
+        return [part for value in node.values for part in _parts(value)]
+    if isinstance(node, ast.FormattedValue):
+        return [node.value]
+    return [node]
+
+
+def _is_harmless(part: ast.expr) -> bool:
+    if isinstance(part, ast.Constant):
+        return True
+    if isinstance(part, ast.Name | ast.Attribute):
+        return bool(CONSTANT.fullmatch(ast.unparse(part))) or ast.unparse(part) in PUT_INTO_SQL
+    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "join":
+        joined = part.args[0]
+        inside = joined.elt if isinstance(joined, ast.GeneratorExp) else joined
+        names = {ast.unparse(node) for node in ast.walk(inside) if isinstance(node, ast.Name)}
+        return all(name in PUT_INTO_SQL or name == "parts" or CONSTANT.fullmatch(name) for name in names)
+    return isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult)
+
+
+def _put_together(tree: ast.Module) -> Iterator[tuple[int, list[ast.expr]]]:
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.BinOp) for part in (node.left, node.right)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp | ast.JoinedStr) and id(node) not in inner:
+            parts = _parts(node)
+            first = next((part for part in parts if isinstance(part, ast.Constant)), None)
+            if first is not None and isinstance(first.value, str) and SQL.match(first.value) and len(parts) > 1:
+                yield node.lineno, parts
+
+
+@pytest.mark.parametrize("folder", ["store", "outbox"])
+def test_sql_is_put_together_from_our_own_words_only(folder: str) -> None:
+    found = [
+        f"{name}:{line} {ast.unparse(part)}"
+        for name, tree in trees(folder)
+        for line, parts in _put_together(tree)
+        for part in parts
+        if not _is_harmless(part)
+    ]
+    assert not found, "give it as a parameter; or, if it is ours, name it in PUT_INTO_SQL with its reason"
+
+
+def test_nothing_runs_what_somebody_else_wrote() -> None:
+    found = []
+    for name, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                words = {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                words = {(node.module or "").partition(".")[0]}
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                words = {node.func.id} & {"eval", "exec", "compile", "__import__"}
+            elif isinstance(node, ast.keyword) and node.arg == "shell":
+                words = {"shell="}
+            else:
+                continue
+            found += [f"{name}:{node.lineno} {word}" for word in words & {*FOREIGN_CODE, "eval", "exec", "shell="}]
+    assert not found
+
+
+def test_messages_in_redis_are_json() -> None:
+    """Whoever can write to Redis can send us a message; it must not be a program."""
+    from dramatiq import JSONEncoder, get_encoder
+
+    import lienworker.broker  # noqa: F401  if anything of ours chose another, it has by now
+
+    assert type(get_encoder()) is JSONEncoder
+
+
+def _audit(tmp_path: Path, says: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    service = tmp_path / "pip-audit"
+    service.write_text(f"#!{sys.executable}\nimport sys\nprint({says!r})\nsys.exit({code})\n")
+    service.chmod(0o755)
+    command = [sys.executable, str(ROOT / ".ci" / "audit")]
+    return subprocess.run(command, capture_output=True, text=True, env={"PIP_AUDIT": str(service)})
+
+
+def test_the_audit_fails_on_a_finding(tmp_path: Path) -> None:
+    bad = {"name": "x", "version": "1", "vulns": [{"id": "PYSEC-1", "fix_versions": ["2"]}]}
+    done = _audit(tmp_path, json.dumps({"dependencies": [bad]}), 1)
+    assert done.returncode == 1
+    assert "x 1: PYSEC-1; mended in 2" in done.stdout
+
+
+def test_the_audit_says_aloud_what_it_could_not_ask_about(tmp_path: Path) -> None:
+    unknown = {"name": "y", "skip_reason": "not found"}
+    good = {"name": "x", "version": "1", "vulns": []}
+    done = _audit(tmp_path, json.dumps({"dependencies": [good, unknown]}))
+    assert (done.returncode, "NOT AUDITED" in done.stdout) == (0, True)
+    assert "1 packages audited, 0 findings" in done.stdout
+    broken = _audit(tmp_path, "Traceback: no such host", 1)
+    assert (broken.returncode, "NOT AUDITED" in broken.stdout) == (0, True)
