@@ -227,7 +227,10 @@ class Settings:
         "Free megabytes under which fetching stops until there is room.",
     )
     platforms_folder: Path | None = _setting(
-        "LIENWORKER_PLATFORMS", None, _folder, "A folder with platforms of your own: Python files or TOML definitions."
+        "LIENWORKER_PLATFORMS",
+        None,
+        _folder,
+        "A folder with platforms of your own: Python files, TOML or YAML definitions.",
     )
     web_host: str = _setting("LIENWORKER_WEB_HOST", "127.0.0.1", _text, "Where the monitor listens.")
     web_port: int = _setting(

@@ -8,7 +8,8 @@
     rules        the declarative part of a platform; elements: what it is made of
     generic      any county page
     auctionfiles the files of tax lien auctions
-    selectors    a platform by CSS or XPath alone; definitions: the same as TOML; folder: other people's
+    selectors    a platform by CSS or XPath alone; definitions: the same as data, written in
+                 TOML or YAML; folder: other people's
     explain      which rule found what, and what it saw
     …            one module a platform
 

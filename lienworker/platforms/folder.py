@@ -1,4 +1,4 @@
-"""Platforms from a folder: Python files with a PLATFORM, and TOML definitions.
+"""Platforms from a folder: Python files with a PLATFORM, and definitions in TOML or YAML.
 
 A file that cannot be used is left out, with one sentence that names it; the others are not touched by it.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import logging
 import sys
-import tomllib
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from lienworker.platforms.base import Platform
-from lienworker.platforms.definitions import Definition
 from lienworker.platforms.registry import Registry, default_registry
+from lienworker.platforms.written import SUFFIXES, load_definition
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +27,7 @@ def registry_with(folder: Path | None) -> Registry:
         _leave_out(registry, folder, "it is not a folder; make it, or unset LIENWORKER_PLATFORMS")
         return registry
     for file in sorted(folder.iterdir(), reverse=True):  # what is added last is asked first
-        if file.suffix in (".py", ".toml") and not file.name.startswith((".", "_", "test_", "conftest")):
+        if file.suffix in (".py", *SUFFIXES) and not file.name.startswith((".", "_", "test_", "conftest")):
             _take(registry, file)
     return registry
 
@@ -36,6 +35,8 @@ def registry_with(folder: Path | None) -> Registry:
 def _take(registry: Registry, file: Path) -> None:
     try:
         registry.add(load_file(file), str(file))
+    except ValueError as problem:
+        _leave_out(registry, file, str(problem))
     except (Exception, SystemExit) as problem:
         _leave_out(registry, file, f"{type(problem).__name__}: {problem}")
 
@@ -48,10 +49,7 @@ def _leave_out(registry: Registry, place: Path, why: str) -> None:
 
 def load_file(file: Path) -> Platform:
     """The platform of a file. Raises whatever is wrong with it."""
-    if file.suffix == ".toml":
-        with file.open("rb") as source:
-            return Definition(tomllib.load(source), file.stem, default_registry().get)
-    return _load_python(file)
+    return _load_python(file) if file.suffix == ".py" else load_definition(file, default_registry().get)
 
 
 def _load_python(file: Path) -> Platform:

@@ -1,7 +1,7 @@
 """A platform by selectors: where each field is, and how it is cleaned. The quickest way to a county of one's own.
 
 A selector is CSS (`#owner`, `td.value::text`) or, where it begins with `/`, `.` or `(`, XPath. It is compiled once.
-The same class reads definitions in TOML (see `definitions`) and is what `lienworker platforms new` starts from.
+The same class reads definitions in TOML and YAML (see `definitions`); `lienworker platforms new` starts from it.
 """
 
 from __future__ import annotations

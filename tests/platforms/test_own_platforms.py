@@ -1,4 +1,4 @@
-"""Platforms of one's own: from a folder, as Python or as TOML, and the skeleton they begin with."""
+"""Platforms of one's own: from a folder, as Python, TOML or YAML, and the skeleton they begin with."""
 
 from __future__ import annotations
 
@@ -36,10 +36,34 @@ url = "https://marsh.sunny.example/{parcel_id}"
 fields = { owner_name = "#second" }
 """
 
+SUNNY_YAML = """
+version: "3"
+hosts: ["*.sunny.example"]
+marks:
+  - 'id="sunny"'
+url: https://www.sunny.example/p/{parcel_id}
+delay: 2.5
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "sunny.toml").write_text(SUNNY)
+fields:
+  parcel_id: "#pid"
+  owner_name: //p[@id='owner']
+  market_value: {select: b.just, clean: money}
+  images: img.photo::attr(src)
+
+tables:
+  sales: table.deeds
+
+county:
+  Marsh:
+    url: https://marsh.sunny.example/{parcel_id}
+    fields:
+      owner_name: "#second"
+"""
+
+
+@pytest.fixture(params=["sunny.toml", "sunny.yaml", "sunny.yml"])
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    (tmp_path / request.param).write_text(SUNNY if request.param.endswith("toml") else SUNNY_YAML)
     return tmp_path
 
 
@@ -109,7 +133,7 @@ def test_a_python_file_with_a_platform_is_taken(tmp_path: Path) -> None:
         ("a.py", "raise SystemExit(3)", "SystemExit"),
         ("a.py", "PLATFORM = 5", "no PLATFORM"),
         ("a.py", "def (", "SyntaxError"),
-        ("a.toml", "= 3", "TOMLDecodeError"),
+        ("a.toml", "= 3", "it is no TOML: Invalid statement (at line 1"),
         ("a.toml", "hosts = ['x']", "parcel_id"),
         ("a.toml", "[fields]\nparcel_id = '//a['", "is no XPath"),
         ("a.toml", "[fields]\nparcel_id = 'p[[x'", "neither CSS nor XPath"),
@@ -118,7 +142,35 @@ def test_a_python_file_with_a_platform_is_taken(tmp_path: Path) -> None:
         ("a.toml", "extends = 'atlantis'", "atlantis"),
         ("a.toml", "colour = 'red'", "colour"),
         ("a.toml", "url_patterns = ['(']\n[fields]\nparcel_id = '#x'", "missing )"),
-        ("a.toml", "delay = -1\n[fields]\nparcel_id = '#x'", "delay"),
+        ("a.toml", "delay = -1\n[fields]\nparcel_id = '#x'", "line 1: delay"),
+        (
+            "a.toml",
+            "# delay\n[county.Dixie.fields]\nparcel_no = '#x'\n[fields]\nparcel_id = '#x'",
+            "line 3: there is no",
+        ),
+        ("a.toml", "county = 3\n[fields]\nparcel_id = '#x'", "line 1: county must be a group"),
+        ("a.toml", "[fields]\nparcel_id = '#x'\n[county]\nDixie = 4", "line 4: county Dixie must be"),
+        ("a.yaml", "fields: [", "line 1: it is no YAML"),
+        ("a.yaml", "hosts: ['x']\nfields:\n\tparcel_id: '#x'", "line 3: it is no YAML"),
+        ("a.yaml", "", "not a definition"),
+        ("a.yaml", "- one\n- two", "not a definition"),
+        ("a.yaml", "hosts: ['x']\nfields:\n  parcel_id: #pid", "line 3: parcel_id needs a selector, in quotes"),
+        ("a.yaml", "fields:\n  parcel_id: '#x'\nversion: 3", "line 3: version must be a text (in quotes)"),
+        (
+            "a.yaml",
+            "fields:\n  parcel_id: '#x'\n  parcel_id: '#y'",
+            "line 3: 'parcel_id' is there twice",
+        ),
+        ("a.yaml", "fields:\n  parcel_id: '#x'\nyes: 1", "line 3: the name 'yes' needs quotes"),
+        ("a.yaml", "fields: !!python/object/apply:os.system ['true']", "could not determine a constructor"),
+        (
+            "a.yaml",
+            "fields:\n  parcel_id: '#x'\ncounty:\n  Dixie:\n    fields:\n      owner_name: '//a['",
+            "line 6: owner_name",
+        ),
+        ("a.yaml", "fields:\n  parcel_id: '#x'\nextends: atlantis", "line 3: there is no platform 'atlantis'"),
+        ("a.yml", "\x00", "it is no YAML"),
+        ("a.yml", "fields: &a {fields: *a}", "within itself"),
     ],
 )
 def test_a_broken_file_is_one_sentence_and_stops_nobody_else(folder: Path, name: str, text: str, words: str) -> None:
