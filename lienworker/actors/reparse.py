@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lienworker.actors.scrape import target_of
-from lienworker.actors.scrape_outcomes import Scraped, deliver, result_of, sightings
+from lienworker.actors.scrape_outcomes import Scraped, deliver, result_of, show_pending, sightings
 from lienworker.errors import PageError, StoreError
 from lienworker.outbox import drift
 from lienworker.outbox.entries import Claimed
@@ -118,7 +118,7 @@ class Reparse:
             return
         for item in group:
             if item.has_changed:
-                write_pending(self._folder, result_of(item.scraped).as_row())
+                show_pending(self._folder, result_of(item.scraped))
         with write("reparse"):
             late = [item for item in group if not self._store(item)]
             assert self.run_id is not None
@@ -161,7 +161,8 @@ class Reparse:
     def _put_back(self, late: list[Reread]) -> None:
         """The file for people is again what is stored."""
         for item in late:
-            if stored := result(item.scraped.row.task_id):
+            stored = result(item.scraped.row.task_id)
+            if stored and stored["json_path"]:
                 write_pending(self._folder, stored)
 
 

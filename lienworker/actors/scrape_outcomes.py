@@ -22,6 +22,7 @@ from lienworker.platforms.lists import is_list
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import storable, write
+from lienworker.store.folder import DataFolder
 from lienworker.store.history import Place, likely_platform
 from lienworker.store.pages import PageRecord
 from lienworker.store.pending import pending_path, write_pending
@@ -52,7 +53,7 @@ def store_scrapes(runtime: Runtime, group: Sequence[Scraped]) -> None:
         return
     results = {item.row.id: result_of(item) for item in group if isinstance(item.outcome, ParsedPage)}
     for result in results.values():
-        write_pending(runtime.folder, result.as_row())
+        show_pending(runtime.folder, result)
     followed = {item.row.id: _parcels_of(runtime, item) for item in group}
     with write("scrape"):
         for item in group:
@@ -64,11 +65,18 @@ def store_scrapes(runtime: Runtime, group: Sequence[Scraped]) -> None:
     drift.hold_fetches(drifting)
 
 
+def show_pending(folder: DataFolder, result: NewResult) -> None:
+    """The file for people; a list has none, for there is nothing to ship."""
+    if result.json_path is not None:
+        write_pending(folder, result.as_row())
+
+
 def result_of(item: Scraped) -> NewResult:
     """What the task says about its parcel comes first; what it does not say, the page does."""
     assert isinstance(item.outcome, ParsedPage)
     assert item.page is not None
     row, record = item.row, item.outcome.record
+    stays_here = is_list(record)
     return NewResult(
         task_id=row.task_id,
         generation=row.generation,
@@ -77,13 +85,14 @@ def result_of(item: Scraped) -> NewResult:
         state=row.state or _text(record.get("state")),
         county=row.county or _text(record.get("county")),
         data=record,
-        json_path=pending_path(row.task_id),
+        json_path=None if stays_here else pending_path(row.task_id),
         html_path=item.page.path,
         raw_sha256=item.page.sha256,
         fetched_at=item.page.fetched_at,
         parser_version=item.outcome.version,
         scraped_at=rfc3339(),
         parse_duration_ms=item.parse_ms,
+        stays_here=stays_here,
     )
 
 
@@ -116,7 +125,7 @@ def _store_result(row: Claimed, result: NewResult) -> bool:
 
 def deliver(row: Claimed, result: NewResult) -> None:
     """The rows that bring a result to the Gateway. A list has no parcel of its own to deliver: it stays here."""
-    if not is_list(result.data):
+    if not result.stays_here:
         deliver_result(row, parcel_key(result.platform, result.state, result.county, result.parcel_id))
 
 
@@ -136,7 +145,7 @@ def sightings(group: Sequence[Scraped]) -> Iterator[Sighting]:
 
 def _store_failure(runtime: Runtime, row: Claimed, problem: PageError) -> None:
     """A page that may be better next time is fetched again, as a new generation; another ends the task."""
-    tries = 1 + (json.loads(row.payload)["tries"] if row.payload else 0)
+    tries = 1 + (json.loads(row.payload).get("tries", 0) if row.payload else 0)
     settings = runtime.settings
     decision = decide(tries, settings.fetch_attempts, settings.retry_delay, retryable=problem.retryable)
     if isinstance(decision, TryAgain):

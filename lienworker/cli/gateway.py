@@ -43,7 +43,7 @@ def serve(host: str, port: int, token: str, tasks_file: Path | None, folder: Pat
 def check(as_json: bool) -> None:
     """Say whether the Gateway answers and takes our token. Nothing is taken from it. Exit 1 if not."""
     from lienworker.errors import SettingsError
-    from lienworker.platforms import default_registry
+    from lienworker.platforms import registry_with
 
     settings = load_settings()
     if settings.standalone or settings.gateway_sync == "disabled":
@@ -52,7 +52,8 @@ def check(as_json: bool) -> None:
         raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN): there is no Gateway to check.")
     worker_id = settings.worker_id or open_folder(settings).worker_id()
     facts = asyncio.run(_examine(settings.gateway_url, settings.gateway_token, worker_id))
-    facts |= {"address": settings.gateway_url, "worker_id": worker_id, "would_ask_for": default_registry().names()}
+    names = registry_with(settings.platforms_folder).names()
+    facts |= {"address": settings.gateway_url, "worker_id": worker_id, "would_ask_for": names}
     if as_json:
         print_json(facts)
     else:

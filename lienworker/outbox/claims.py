@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lienworker.outbox.entries import BLOCKED, Claimed
+from lienworker.outbox.kept_back import ASKED_FOR, KeptBack, hold_back
 from lienworker.outbox.pacing import HORIZON_MS, Slot
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms
@@ -150,9 +151,12 @@ def _book_start(host: str, rules: Rules, now: int) -> int:
 def _pick(topic: str, limit: int, token: str, rules: Rules, suspects: bool, now: int) -> list[Claimed]:
     picked: list[Claimed] = []
     touched: dict[str, Slot] = {}
+    paused = KeptBack() if topic == "fetch" else None
     for candidate in _candidates(topic, limit, rules, now, touched):
         wanted = min(len(candidate.starts), limit - len(picked))
         chosen = _due_rows(topic, candidate, now, wanted, suspects=suspects and not picked)
+        if paused:
+            chosen = _without_drift(chosen, paused)
         starts = candidate.starts[: len(chosen)]
         picked += [_claimed(row, token, start) for row, start in zip(chosen, starts, strict=True)]
         if candidate.slot:
@@ -172,6 +176,18 @@ def _due_rows(topic: str, candidate: _Candidate, now: int, wanted: int, *, suspe
     if rows and rows[0][_ALONE]:
         return rows[:1]
     return [row for row in rows if not row[_ALONE]]
+
+
+def _without_drift(rows: list[tuple[Any, ...]], paused: KeptBack) -> list[tuple[Any, ...]]:
+    """Rows of a county that was paused while they were on their way here are held instead."""
+    claimed = ((row, _claimed(row, "", 0)) for row in rows)
+    held = {
+        row[0]
+        for row, it in claimed
+        if ASKED_FOR not in (it.payload or "") and paused.holds(it.platform, it.state, it.county, it.host)
+    }
+    hold_back(held)
+    return [row for row in rows if row[0] not in held]
 
 
 def _candidates(topic: str, limit: int, rules: Rules, now: int, touched: dict[str, Slot]) -> Iterator[_Candidate]:

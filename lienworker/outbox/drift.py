@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from lienworker.outbox.deliveries import held_or_waiting
 from lienworker.outbox.entries import BLOCKED
 from lienworker.outbox.fill_rates import WINDOW, in_words, lost_fields, take_in
+from lienworker.outbox.kept_back import ASKED_FOR
 from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, execute, execute_many, one_row, write
 from lienworker.store.history import History, Place, history_of, paused_places, save_history
 
 _CHUNK = 1000
+_NOT_ASKED_FOR = f"NOT instr(coalesce(o.payload, ''), '{ASKED_FOR}')"
 _UPLOADS = "('upload_raw', 'upload_result')"
 _DUE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
     SELECT 1 FROM outbox raw WHERE raw.task_id = outbox.task_id AND raw.generation = outbox.generation
@@ -73,7 +75,7 @@ def _pause(place: Place, history: History, lost: list[str], sample: Sighting) ->
 def hold_fetches(places: Iterable[Place]) -> None:
     """Holds what waits to be fetched there; after the pages are stored, for it may be a million rows."""
     for place in places:
-        rows = _rows_of(place, "o.topic = 'fetch' AND o.state = 'waiting'")
+        rows = _rows_of(place, f"o.topic = 'fetch' AND o.state = 'waiting' AND {_NOT_ASKED_FOR}")
         _in_chunks("UPDATE outbox SET state = 'held', reason = 'drift' WHERE id = ? AND state = 'waiting'", rows)
 
 
@@ -156,8 +158,9 @@ def _let_go(fetches: list[tuple[int]], uploads: list[tuple[int]]) -> None:
 def let_go(task_id: str) -> None:
     """A person asks for this very page: it may be fetched, though its county is kept back."""
     sql = (
-        "UPDATE outbox SET state = 'waiting', reason = NULL, due_at = ? WHERE task_id = ? AND topic = 'fetch'"
-        " AND state = 'held' AND reason = 'drift'"
+        "UPDATE outbox SET state = 'waiting', reason = NULL, due_at = ?,"
+        f" payload = json_set(coalesce(payload, '{{}}'), '$.{ASKED_FOR}', json('true'))"
+        " WHERE task_id = ? AND topic = 'fetch' AND state = 'held' AND reason = 'drift'"
     )
     with write("drift_let_go"):
         execute(sql, (now_ms(), task_id))

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from lienworker.outbox.deliveries import withdraw_reports
 from lienworker.outbox.entries import Entry, add_entries
+from lienworker.outbox.kept_back import KeptBack
 from lienworker.outbox.pacing import Politeness, know_hosts
 from lienworker.store import tasks
 from lienworker.store.database import all_rows, execute_many, write
@@ -41,27 +42,31 @@ def register_in_transaction(
     known = tasks.known_ids(by_id)
     new = {task_id: task for task_id, task in by_id.items() if task_id not in known}
     hosts = {task_id: host_of(task.url) for task_id, task in by_id.items()}
+    paused = KeptBack()
     if new:
         know_hosts(set(hosts.values()), politeness or {})
         tasks.insert_tasks(new)
-        add_entries([_first_row(task_id, task, hosts[task_id]) for task_id, task in new.items()])
-    refreshed = _refresh({task_id: by_id[task_id] for task_id in known}) if refresh else 0
+        add_entries([_first_row(task_id, task, hosts[task_id], paused) for task_id, task in new.items()])
+    refreshed = _refresh({task_id: by_id[task_id] for task_id in known}, paused) if refresh else 0
     _lift([task_id for task_id in known if by_id[task_id].queue == "urgent"])
     _join_import(by_id, known)
     return Registered(len(new), len(batch) - len(new) - refreshed, refreshed)
 
 
-def _first_row(task_id: str, task: NewTask, host: str, generation: int = 1) -> Entry:
+def _first_row(task_id: str, task: NewTask, host: str, paused: KeptBack, generation: int = 1) -> Entry:
+    """Held at once where the drift guard keeps its county back."""
+    if paused and paused.holds(task.platform, task.state, task.county, host):
+        return Entry("fetch", task_id, generation, task.queue, task.priority, host, state="held", reason="drift")
     return Entry("fetch", task_id, generation, task.queue, task.priority, host=host)
 
 
-def _refresh(known: Mapping[str, NewTask]) -> int:
+def _refresh(known: Mapping[str, NewTask], paused: KeptBack) -> int:
     """Another round for the known tasks that have ended; those still on their way will be fresh anyway."""
     sql = "SELECT url FROM tasks WHERE task_id = ? AND status IN ('completed', 'failed', 'expired')"
     rows = []
     for task_id, task in known.items():
         for (url,) in all_rows(sql, (task_id,)):  # the stored address is the one that is fetched
-            rows.append(_first_row(task_id, task, host_of(url), tasks.start_generation(task_id)))
+            rows.append(_first_row(task_id, task, host_of(url), paused, tasks.start_generation(task_id)))
             withdraw_reports(task_id)
     add_entries(rows)
     return len(rows)

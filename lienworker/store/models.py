@@ -62,6 +62,7 @@ class Result(Base):
     synced = peewee.IntegerField()
     sync_attempts = peewee.IntegerField()
     last_error = peewee.TextField(null=True)
+    stays_here = peewee.IntegerField()
 
     class Meta:
         table_name = "results"

@@ -12,20 +12,24 @@ from lienworker.store.database import dict_rows, execute
 
 _SAVE = """
 INSERT INTO results (task_id, generation, parcel_id, platform, state, county, data, json_path, html_path, raw_sha256,
-                     fetched_at, parser_version, scraped_at, parse_duration_ms)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     fetched_at, parser_version, scraped_at, parse_duration_ms, stays_here)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (task_id) DO UPDATE SET
     generation = excluded.generation, parcel_id = excluded.parcel_id, platform = excluded.platform,
     state = excluded.state, county = excluded.county, data = excluded.data, json_path = excluded.json_path,
     html_path = excluded.html_path, raw_sha256 = excluded.raw_sha256, fetched_at = excluded.fetched_at,
     confirmed_at = NULL, parser_version = excluded.parser_version, scraped_at = excluded.scraped_at,
-    parse_duration_ms = excluded.parse_duration_ms, synced = 0, sync_attempts = 0, last_error = NULL
+    parse_duration_ms = excluded.parse_duration_ms, synced = 0, sync_attempts = 0, last_error = NULL,
+    stays_here = excluded.stays_here
 """
 
 
 @dataclass(frozen=True, slots=True)
 class NewResult:
-    """A result as the scrape step made it. Paths are relative to the data folder."""
+    """A result as the scrape step made it. Paths are relative to the data folder.
+
+    A list stays here: it has no parcel of its own to deliver, and so no file for people to ship (`json_path`).
+    """
 
     task_id: str
     generation: int
@@ -34,13 +38,14 @@ class NewResult:
     state: str | None
     county: str | None
     data: dict[str, Any]
-    json_path: str
+    json_path: str | None
     html_path: str
     raw_sha256: str
     fetched_at: str
     parser_version: str
     scraped_at: str
     parse_duration_ms: int
+    stays_here: bool = False
 
     def as_row(self) -> dict[str, Any]:
         """As the table holds it, with the data itself, not a copy."""
@@ -54,7 +59,7 @@ def save_result(result: NewResult) -> None:
         (
             result.task_id, result.generation, result.parcel_id, result.platform, result.state, result.county,
             json.dumps(result.data), result.json_path, result.html_path, result.raw_sha256,
-            result.fetched_at, result.parser_version, result.scraped_at, result.parse_duration_ms,
+            result.fetched_at, result.parser_version, result.scraped_at, result.parse_duration_ms, result.stays_here,
         ),
     )  # fmt: skip
 
@@ -71,8 +76,8 @@ def mark_synced(task_id: str, generation: int) -> bool:
 
 
 def get_unsynced_results(limit: int = -1) -> Iterator[dict[str, Any]]:
-    """Results that the Gateway does not have, oldest first, with `data` as an object."""
-    sql = "SELECT * FROM results WHERE synced = 0 ORDER BY scraped_at LIMIT ?"
+    """Results that the Gateway is to have and does not, oldest first, with `data` as an object."""
+    sql = "SELECT * FROM results WHERE synced = 0 AND stays_here = 0 ORDER BY scraped_at LIMIT ?"
     return map(with_data, dict_rows(sql, (limit,)))
 
 

@@ -123,3 +123,10 @@ def test_a_replay_while_the_gateway_is_down_exits_1_and_loses_nothing(
     again = worker.cli("outbox", "replay")
     assert again.returncode == 0, again.stdout + again.stderr
     assert len(gateway.state.results) == 5
+
+
+def test_the_check_names_the_platforms_of_the_folder_too(worker: Node, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "quarry.yaml").write_text("fields:\n  parcel_id: '#pid'\n")
+    worker.settings["LIENWORKER_PLATFORMS"] = str(tmp_path / "mine")
+    assert "quarry" in worker.json("gateway", "check")["would_ask_for"]

@@ -165,6 +165,37 @@ def test_a_page_that_a_person_asks_for_is_fetched_all_the_same(shelf: Shelf) -> 
     assert shelf.work() == 1
 
 
+def test_what_comes_for_a_paused_county_is_held_before_a_single_page_is_fetched(shelf: Shelf) -> None:
+    pause_marsh(shelf)
+    before = shelf.rows("fetch", "Marsh")["held drift"]
+    fill(shelf, "Marsh", 30, first=500)
+    fill(shelf, "Dune", 3)
+    assert shelf.rows("fetch", "Marsh")["held drift"] == before + 30
+    assert shelf.work() == 3
+    assert shelf.rows("fetch", "Dune") == {"delivered": 3}
+
+
+def test_what_waited_when_its_county_was_paused_is_not_begun_any_more(shelf: Shelf) -> None:
+    """A claim that comes between the pause and the holding of a million rows."""
+    fill(shelf, "Marsh")
+    shelf.work()
+    fill(shelf, "Marsh", 30, first=500)
+    fill(shelf, "Dune", 3)
+    with write("test"):
+        execute("UPDATE field_history SET paused_at = '2026-01-01T00:00:00Z' WHERE county = 'Marsh'")
+    assert shelf.work() == 3
+    assert shelf.rows("fetch", "Marsh") == {"delivered": 40, "held drift": 30}
+
+
+def test_a_page_that_a_person_asks_for_is_not_held_again_before_it_is_fetched(shelf: Shelf) -> None:
+    pause_marsh(shelf)
+    (task_id,) = all_rows("SELECT task_id FROM outbox WHERE topic = 'fetch' AND state = 'held' LIMIT 1")[0]
+    drift.let_go(task_id)
+    drift.hold_fetches([drift.place_of(place) for place in paused_places()])
+    assert shelf.work() == 1
+    assert all_rows("SELECT status FROM tasks WHERE task_id = ?", (task_id,)) == [("completed",)]
+
+
 def test_what_a_kill_in_the_middle_of_a_release_left_is_released_by_the_next_reparse(shelf: Shelf) -> None:
     pause_marsh(shelf)
     with write("test"):  # the pause is over, but its rows are still held

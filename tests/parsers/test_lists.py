@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from lienworker.actors.follow import ask_to_follow, follow_stored
+from lienworker.outbox.registration import register_in_transaction
 from lienworker.platforms import Page, Target, default_registry
 from lienworker.platforms.lists import listed_parcels, parcel_links
-from lienworker.store.database import all_rows
+from lienworker.store.database import all_rows, execute, write
+from lienworker.store.pending import rebuild
+from lienworker.store.results import get_unsynced_results
+from lienworker.store.tasks import NewTask
 from tests.node import Node
 from tests.parsers.shelf import Shelf
 
@@ -64,6 +68,30 @@ def test_a_worker_follows_where_it_was_asked_to(shelf: Shelf) -> None:
     ask_to_follow(all_rows("SELECT task_id FROM tasks")[0][0], {"county": "Marsh"})
     shelf.work()
     assert all_rows("SELECT status, count(*) FROM tasks GROUP BY 1") == [("completed", 1), ("pending", 2)]
+
+
+def test_a_list_stays_here_and_is_not_pending(shelf: Shelf) -> None:
+    shelf.add("Marsh", {"list": LIST}, platform="generic")
+    shelf.work()
+    assert all_rows("SELECT stays_here, json_path FROM results") == [(1, None)]
+    assert list(get_unsynced_results()) == []
+    assert list(shelf.runtime.folder.pending.glob("*.json")) == []
+    assert rebuild(shelf.runtime.folder) == (0, 0)
+
+
+def test_a_parcel_that_turns_out_to_be_a_list_leaves_no_file_behind(shelf: Shelf) -> None:
+    shelf.add("Marsh", {"1": "<html><h1>Parcel</h1><p id='pid'>00-1</p><p id='owner'>OTTER</p></html>"})
+    shelf.work()
+    (task_id, url), *_ = all_rows("SELECT task_id, url FROM tasks")
+    assert len(list(get_unsynced_results())) == 1
+    with write("test"):  # it goes round again, and a platform reads its page that knows lists
+        execute("UPDATE tasks SET platform = 'generic'")
+        register_in_transaction([NewTask("local_file", url, task_id=task_id, platform="generic")], refresh=True)
+    shelf.pages[url] = LIST
+    shelf.work()
+    assert all_rows("SELECT stays_here FROM results") == [(1,)]
+    rebuild(shelf.runtime.folder)
+    assert list(shelf.runtime.folder.pending.glob("*.json")) == []
 
 
 def test_a_page_of_one_parcel_is_no_list(shelf: Shelf) -> None:

@@ -21,8 +21,10 @@ from tests.web.seed import FAILED, seed
 
 TRUTH = {
     "waiting_since": (
-        "SELECT topic, host, minute, n FROM waiting_since WHERE n <> 0 ORDER BY 1, 2, 3",
-        "SELECT topic, host, created_at / 60000, count(*) FROM outbox WHERE state = 'waiting' GROUP BY 1, 2, 3",
+        "SELECT topic, host, place, minute, n FROM waiting_since WHERE n <> 0 ORDER BY 1, 2, 3, 4",
+        "SELECT o.topic, o.host, CASE o.topic WHEN 'fetch' THEN coalesce(platform, '') || '|' || coalesce(t.state, '')"
+        " || '|' || coalesce(county, '') ELSE '' END, o.created_at / 60000, count(*) FROM outbox o"
+        " JOIN tasks t ON t.task_id = o.task_id WHERE o.state = 'waiting' GROUP BY 1, 2, 3, 4",
     ),
     "set_aside": (
         "SELECT state, topic, reason, fingerprint, n FROM set_aside WHERE n <> 0 ORDER BY 1, 2, 3, 4",
