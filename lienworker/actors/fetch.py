@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from asyncio import Task
 from collections.abc import Callable
-from concurrent.futures import Future
 
 import dramatiq
 from dramatiq.middleware import CurrentMessage
@@ -69,7 +69,7 @@ class Pump:
 
     def run_row(self, row: Claimed) -> None:
         """Works on one row that the caller has claimed."""
-        self._launch(row)
+        self._launch([row])
         while self._flights:
             self._commit(self._flights.gather(1, patience=0.2))
 
@@ -91,8 +91,7 @@ class Pump:
         )
         self._is_drained = not rows
         self._left -= len(rows)
-        for row in self._without_expired(rows):
-            self._launch(row)
+        self._launch(self._without_expired(rows))
 
     def _without_expired(self, rows: list[Claimed]) -> list[Claimed]:
         """Tasks that came too late end here; nobody wants their page any more."""
@@ -104,15 +103,16 @@ class Pump:
                     expire(row)
         return [row for row in rows if row not in late]
 
-    def _launch(self, row: Claimed) -> None:
-        self._flights.launch(row, _fetch(self._runtime.fetcher, row.start_at, _request(self._runtime, row)))
+    def _launch(self, rows: list[Claimed]) -> None:
+        fetcher = self._runtime.fetcher
+        self._flights.launch((row, _fetch(fetcher, row.start_at, _request(self._runtime, row))) for row in rows)
 
-    def _commit(self, arrived: list[tuple[Claimed, Future[FetchOutcome]]]) -> None:
+    def _commit(self, arrived: list[tuple[Claimed, Task[FetchOutcome]]]) -> None:
         if arrived:
             store_fetches(self._runtime, [self._unpack(row, flight) for row, flight in arrived])
             self._when_stored()
 
-    def _unpack(self, row: Claimed, flight: Future[FetchOutcome]) -> Arrived:
+    def _unpack(self, row: Claimed, flight: Task[FetchOutcome]) -> Arrived:
         outcome = _outcome_of(flight)
         if isinstance(outcome, Fetched):
             page = write_aside(self._runtime.folder, page_key(self._runtime, row), outcome.body, outcome.content_type)
@@ -136,7 +136,7 @@ def page_key(runtime: Runtime, row: Claimed) -> PageKey:
     return PageKey(platform, row.state or "", row.county or "", row.parcel_id or "", row.task_id)
 
 
-def _outcome_of(flight: Future[FetchOutcome]) -> FetchOutcome:
+def _outcome_of(flight: Task[FetchOutcome]) -> FetchOutcome:
     problem = flight.exception()
     if problem is None:
         return flight.result()

@@ -12,7 +12,7 @@ import dramatiq
 from dramatiq.middleware import CurrentMessage
 
 from lienworker.actors.app import broker, runtime, wake
-from lienworker.actors.groups import GROUP_SECONDS
+from lienworker.actors.flights import GROUP_SECONDS
 from lienworker.actors.runtime import Runtime
 from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
 from lienworker.broker import SCRAPE

@@ -77,10 +77,8 @@ class Uploader:
         if len(self._raws) > bound // 2:
             return 0
         rows = claim_uploads("upload_raw", bound - len(self._raws), self.claim)
-        for row in rows:
-            file = prepare_raw(self.runtime, row)
-            if file:
-                self._raws.launch(row, self._upload(file))
+        files = [(row, prepare_raw(self.runtime, row)) for row in rows]
+        self._raws.launch((row, self._upload(file)) for row, file in files if file)
         return len(rows)
 
     def _land_raws(self) -> int:
@@ -114,8 +112,7 @@ class Uploader:
     def send_reports(self) -> int:
         rows = claim_uploads("report_failure", _REPORTS_A_BATCH, self.claim)
         flights: Flights[Outcome[ClosedReply]] = Flights(self.runtime.loop)
-        for row in rows:
-            flights.launch(row, self._report(row))
+        flights.launch((row, self._report(row)) for row in rows)
         while flights:
             store_reports(self.runtime, flights.gather(len(rows), patience=0.2))
             if self.runtime.stopping.is_set():

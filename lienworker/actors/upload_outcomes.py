@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from asyncio import Task
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,7 @@ def store_raws(runtime: Runtime, outcomes: Sequence[tuple[Claimed, Outcome[RawRe
     runtime.raw_bound.note(is_well=not any(isinstance(outcome, Unavailable) for _, outcome in outcomes))
 
 
-def store_reports(runtime: Runtime, arrived: Sequence[tuple[Claimed, Future[Outcome[ClosedReply]]]]) -> None:
+def store_reports(runtime: Runtime, arrived: Sequence[tuple[Claimed, Task[Outcome[ClosedReply]]]]) -> None:
     """Any 200 closes the row, `success: false` included: there is nothing more to tell."""
     outcomes = [(row, outcome_of(flight)) for row, flight in arrived]
     if not outcomes:
@@ -221,7 +221,7 @@ def _trouble(outcome: Unavailable) -> Trouble:
     return Trouble(outcome.kind.value, outcome.words, outcome.retry_after)
 
 
-def outcome_of(flight: Future[Outcome[Any]]) -> Outcome[Any]:
+def outcome_of(flight: Task[Outcome[Any]]) -> Outcome[Any]:
     """What a call came to; a bug of our own is nobody's fault but ours, and costs no row."""
     problem = flight.exception()
     if problem is None:
