@@ -7,6 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-parse clean bench-web screenshots
+.PHONY: lint-containers
 
 help:  ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,11 +29,15 @@ test: install  ## Run all tests
 	$(BIN)/python -m pytest -n $(JOBS) -m "not alone"
 	$(BIN)/python -m pytest -m alone
 
-check: lint types bandit test  ## What CI runs: lint, types, bandit, tests
+check: lint lint-containers types bandit test  ## What CI runs: linters, types, bandit, tests
 
 lint: install  ## Check style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint-containers: install  ## Check compose.yaml against its specification, and the Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml compose.bind.yaml
+	$(BIN)/hadolint Dockerfile
 
 types: install  ## Check types
 	$(BIN)/mypy

@@ -106,8 +106,8 @@ class Settings:
     gateway_sync: str = _setting(
         "GATEWAY_SYNC",
         "enabled",
-        _choice("enabled", "disabled"),
-        "`disabled`: the same as `STANDALONE=true`.",
+        _choice("enabled", "disabled", "required"),
+        "`disabled`: the same as `STANDALONE=true`. `required`: without a `GATEWAY_URL` nothing starts.",
     )
     gateway_url: str | None = _setting(
         "GATEWAY_URL", None, _url("http", "https"), "The Gateway's address. Unset: the mode is standalone."
@@ -287,6 +287,8 @@ class Settings:
                 "LIENWORKER_DISK_WARN_MB",
                 "the three disk limits must fall from warn over stop-intake to stop-fetch.",
             )
+        if self.gateway_sync == "required" and not self.standalone and not self.gateway_url:
+            raise SettingsError("GATEWAY_URL", "is not set, but GATEWAY_SYNC=required; set it, and GATEWAY_TOKEN.")
         if self.mode == "ondemand" and not self.gateway_token:
             raise SettingsError("GATEWAY_TOKEN", "is not set, but GATEWAY_URL is; set it, or set STANDALONE=true.")
         return self

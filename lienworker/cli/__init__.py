@@ -49,7 +49,7 @@ for command in (
     running.run, running.up, running.demo, intake.import_, intake.bulk, scraping.scrape, tasks.tasks, results.results,
     outbox.outbox, gateway.gateway, pausing.pause, pausing.resume, platforms.platforms, reparsing.reparse,
     web.web,
-    analyzing.analyze, inspection.status, inspection.doctor,
+    analyzing.analyze, inspection.status, inspection.doctor, inspection.health,
 ):  # fmt: skip
     cli.add_command(command)
 

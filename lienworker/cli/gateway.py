@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from lienworker.gateway.outcomes import Outcome
 
 
+_DEMO_PARCELS = 60
+
+
 @click.group(epilog="Example: lienworker gateway check")
 def gateway() -> None:
     """Check the Gateway, or run the reference Gateway."""
@@ -27,15 +30,26 @@ def gateway() -> None:
 @click.option(
     "--tasks", "tasks_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Tasks to hand out."
 )
+@click.option("--demo", "demo_url", metavar="URL", help="Hand out the demo county's parcels; its site is there.")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Where to put raw files.")
-def serve(host: str, port: int, token: str, tasks_file: Path | None, folder: Path | None) -> None:
+def serve(host: str, port: int, token: str, tasks_file: Path | None, demo_url: str | None, folder: Path | None) -> None:
     """Run the reference Gateway: it behaves as the real one does, warts included.
 
     It keeps what it gets and takes faults by command, under /_control/ (from this machine only).
     """
+    from lienworker.gateway.reference import read_tasks
     from lienworker.gateway.reference import serve as serve_gateway
 
-    serve_gateway(host, port, token, folder, tasks_file, on_ready=lambda url: click.echo(f"Reference Gateway on {url}"))
+    tasks = [*(read_tasks(tasks_file) if tasks_file else ()), *(_demo_tasks(demo_url) if demo_url else ())]
+    serve_gateway(host, port, token, folder, tasks, on_ready=lambda url: click.echo(f"Reference Gateway on {url}"))
+
+
+def _demo_tasks(url: str) -> list[dict[str, object]]:
+    from lienworker.demo.site import DemoSite
+
+    county = DemoSite()
+    county.url = url.rstrip("/")
+    return county.tasks(_DEMO_PARCELS)
 
 
 @gateway.command(epilog="Example: GATEWAY_URL=https://gateway.example GATEWAY_TOKEN=… lienworker gateway check")

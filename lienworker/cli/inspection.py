@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 def status(watch: bool, as_json: bool) -> None:
     """Show the state of the data folder on one screen."""
     from lienworker.reports.overview import overview
-    from lienworker.web import health
+    from lienworker.web.health import facts_of, judge
     from lienworker.web.pages import Place
 
     settings = load_settings()
     place = Place(settings, open_folder(settings), read_only=True)
     while True:
-        facts = overview(settings, place.folder) | health.facts_of(place)
+        facts = overview(settings, place.folder) | facts_of(place)
         if as_json:
             print_json(facts)
         else:
             if watch:
                 click.clear()
-            _print_status(facts, health.judge(place, facts))
+            _print_status(facts, judge(place, facts))
             click.echo("\n" + _pace_in_words(facts))
         if not watch:
             return
@@ -79,6 +79,18 @@ def _print_status(facts: dict[str, Any], health: Health) -> None:
         click.echo("\nWorkers:")
         about = ("kind", "pid", "slots", "seen_at")
         print_table(about, [[row[name] for name in about] for row in facts["workers"]])
+
+
+@click.command(epilog="Example: lienworker health workers")
+@click.argument("part", type=click.Choice(["workers", "schedule", "web"]))
+def health(part: str) -> None:
+    """Say whether one part of the stack gives a sign of life, for health checks. Exit 1 if not."""
+    from lienworker.stack.signs import SIGNS
+
+    settings = load_settings()
+    is_well, words = SIGNS[part](settings, open_folder(settings))
+    click.echo(words)
+    sys.exit(0 if is_well else 1)
 
 
 @click.command(epilog="Example: lienworker doctor --json")

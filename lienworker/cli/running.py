@@ -121,11 +121,12 @@ def in_mode(settings: Settings, mode: str | None) -> Settings:
 
 @click.command(epilog="Example: LIENWORKER_DATA_DIR=/srv/liens lienworker up")
 @click.option("--mode", type=click.Choice(["standalone", "ondemand"]), help="Not by the settings.")
-def up(mode: str | None) -> None:
+@click.option("--only", type=click.Choice(["workers", "schedule"]), help="One part, as a service; needs REDIS_URL.")
+def up(mode: str | None, only: str | None) -> None:
     """Run the whole stack in the foreground until Ctrl-C.
 
-    Redis (a private one, unless REDIS_URL is set), workers and schedule. Parts that die are started again. A second
-    Ctrl-C stops at once; neither loses anything.
+    Redis (a private one, unless REDIS_URL is set), workers, schedule and monitor. Parts that die are started again. A
+    second Ctrl-C stops at once; neither loses anything.
     """
     from lienworker.logs import setup_logging
     from lienworker.stack.one_shot import interrupts
@@ -133,11 +134,11 @@ def up(mode: str | None) -> None:
 
     settings = in_mode(load_settings(), mode)
     setup_logging(settings.log_level)
-    with interrupts() as stop, running_stack(settings, with_web=True) as supervisor:
+    with interrupts() as stop, running_stack(settings, with_web=True, only=only) as supervisor:
         stop.at_once = lambda: _kill(supervisor)
+        what = only or f"{plural(settings.process_count, 'worker')} of {settings.threads} threads"
         click.echo(
-            f"lienworker is up ({settings.mode}) on {settings.data_dir}: "
-            f"{plural(settings.process_count, 'worker')} of {settings.threads} threads. Ctrl-C stops it.",
+            f"lienworker is up ({settings.mode}) on {settings.data_dir}: {what}. Ctrl-C stops it.",
             err=True,
         )
         while not stop:

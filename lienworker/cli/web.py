@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from lienworker.cli.common import load_settings, open_folder
+
+if TYPE_CHECKING:
+    from lienworker.settings import Settings
+    from lienworker.store.folder import DataFolder
 
 
 @click.command(epilog="Example: lienworker web --port 5555 --read-only")
@@ -14,13 +19,15 @@ from lienworker.cli.common import load_settings, open_folder
 @click.option("--port", type=click.IntRange(1, 65535), help="The port, instead of LIENWORKER_WEB_PORT.")
 @click.option("--read-only", is_flag=True, help="Hide and refuse every action.")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="A further name of this server, as behind a proxy.")
-def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[str, ...]) -> None:
+@click.option("--address", "only_address", is_flag=True, help="Print the address to open, with its token, and exit.")
+def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[str, ...], only_address: bool) -> None:
     """Show the monitor in a browser: see everything, act on it.
 
-    Listens on this machine only, unless told otherwise. Any other address needs LIENWORKER_WEB_TOKEN; where none is
-    set, one is made and shown with the address to open.
+    Listens on this machine only, unless told otherwise. Any other address needs a token: LIENWORKER_WEB_TOKEN, or one
+    that is made once, shown then with the address to open, and kept in the data folder.
     """
     import asyncio
+    from urllib.parse import quote
 
     from lienworker.errors import OperatorError
     from lienworker.logs import setup_logging
@@ -31,10 +38,18 @@ def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[s
     settings = load_settings()
     setup_logging(settings.log_level)
     listen, number = host or settings.web_host, port or settings.web_port or 5555
-    token, address = _token(listen, number, settings.web_token)
+    folder = open_folder(settings)
+    token, is_new = _token(listen, settings, folder)
+    address = _address(listen, number)
+    with_token = f"{address}?token={quote(token)}" if token else address
+    if only_address:
+        click.echo(with_token)
+        return
     guard = Guard(listen, token, frozenset(name.lower() for name in allow_host))
-    place = Place(settings, open_folder(settings), read_only)
-    click.echo(f"The monitor: {address}", err=True)
+    place = Place(settings, folder, read_only)
+    shown = with_token if is_new else address
+    kept = f" (its token is in {folder.web_token_file})" if token and not settings.web_token else ""
+    click.echo(f"The monitor: {shown}{kept}", err=True)
     try:
         asyncio.run(serve(place, guard, number))
     except OSError as problem:
@@ -42,15 +57,16 @@ def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[s
     sys.exit(0)
 
 
-def _token(host: str, port: int, token: str | None) -> tuple[str | None, str]:
-    """The token that visitors need, and the address to open. A made one is shown, a set one is not."""
-    import secrets
-
+def _token(host: str, settings: Settings, folder: DataFolder) -> tuple[str | None, bool]:
+    """The token that visitors need, and whether it is new: a made one is shown once, a set one never."""
     from lienworker.web.guard import is_loopback
 
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{port}/"
-    if token or is_loopback(host):
-        return token, address
-    made = secrets.token_urlsafe(24)
-    return made, f"{address}?token={made}"
+    if settings.web_token or is_loopback(host):
+        return settings.web_token, False
+    return folder.web_token()
+
+
+def _address(host: str, port: int) -> str:
+    """Where to open it: a server on all addresses is on this machine's own, too."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  not what we listen on
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

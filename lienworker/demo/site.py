@@ -57,6 +57,18 @@ class DemoSite:
         """How often each path was asked for."""
         return dict(Counter(path for path, _ in self.log))
 
+    def tasks(self, n: int) -> list[dict[str, object]]:
+        """The same as the Gateway would hand them out, the odd ones included."""
+        return [
+            {
+                "task_id": f"demo-{number:05d}",
+                "platform": row["platform"],
+                "target": {key: value for key, value in row.items() if key != "platform"},
+                "priority": 3,
+            }
+            for number, row in enumerate(self.parcels(n) + self.odd_parcels(), 1)
+        ]
+
     def parcels(self, n: int, start: int = 1) -> list[dict[str, str]]:
         """Rows for an import: `n` ordinary parcels."""
         return [self._row(parcel_id(number)) for number in range(start, start + n)]
@@ -124,14 +136,14 @@ def demo_site(
         loop.close()
 
 
-def run_site(port: int = 0, port_file: Path | None = None, *, latency: float = 0.0) -> None:
+def run_site(port: int = 0, port_file: Path | None = None, *, latency: float = 0.0, host: str = HOST) -> None:
     """The site in the foreground until interrupted. Prints its address; `port_file` gets the bare port."""
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(DemoSite(latency=latency), port, port_file))
+        asyncio.run(_serve(DemoSite(latency=latency), host, port, port_file))
 
 
-async def _serve(site: DemoSite, port: int, port_file: Path | None) -> None:
-    runner = await _start(site, port)
+async def _serve(site: DemoSite, host: str, port: int, port_file: Path | None) -> None:
+    runner = await _start(site, port, host)
     if port_file:
         port_file.write_text(site.url.rpartition(":")[2] + "\n")
     sys.stdout.write(f"{site.url}\n")
@@ -149,12 +161,12 @@ async def _until_told_to_stop() -> None:
     await told.wait()
 
 
-async def _start(site: DemoSite, port: int) -> web.AppRunner:
+async def _start(site: DemoSite, port: int, host: str = HOST) -> web.AppRunner:
     # A client that hangs up during the slow page must not keep the site from stopping.
     runner = web.AppRunner(site.app(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, HOST, port).start()
-    site.url = f"http://{HOST}:{runner.addresses[0][1]}"
+    await web.TCPSite(runner, host, port).start()
+    site.url = f"http://{host}:{runner.addresses[0][1]}"
     return runner
 
 
@@ -169,11 +181,12 @@ def _html(text: str, status: int = 200) -> web.Response:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m lienworker.demo.site", description="The demo county's web site.")
+    parser.add_argument("--host", default=HOST, help="where to listen")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--port-file", type=Path, help="write the port here once the site answers")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds that each answer takes")
     asked = parser.parse_args()
-    run_site(asked.port, asked.port_file, latency=asked.latency)
+    run_site(asked.port, asked.port_file, latency=asked.latency, host=asked.host)
 
 
 if __name__ == "__main__":

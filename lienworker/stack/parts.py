@@ -24,8 +24,13 @@ class Part:
     ready_file: Path | None = None
 
 
-def parts_of(settings: Settings, folder: DataFolder, *, with_web: bool = False) -> list[Part]:
-    """The parts in the order in which they start; the monitor only where the stack is there to stay."""
+def parts_of(settings: Settings, folder: DataFolder, *, with_web: bool = False, only: str | None = None) -> list[Part]:
+    """The parts in the order in which they start, or `only` one; the monitor where the stack is there to stay."""
+    parts = _all_parts(settings, folder, with_web=with_web)
+    return parts if only is None else [part for part in parts if part.name == only]
+
+
+def _all_parts(settings: Settings, folder: DataFolder, *, with_web: bool) -> list[Part]:
     web = [Part("web", [sys.executable, "-m", "lienworker", "web"])] if with_web and settings.web_port else []
     redis = [] if settings.redis_url else [Part("redis", redis_server.command(folder), folder.redis_socket)]
     return [

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from lienworker.broker import redis_url
-from lienworker.errors import BusyError, OperatorError
+from lienworker.errors import BusyError, OperatorError, SettingsError
 from lienworker.lifeline import LIFELINE_FD
 from lienworker.outbox.leases import living
 from lienworker.settings import Settings
@@ -31,6 +31,7 @@ from lienworker.store.folder import DataFolder, try_lock
 
 _READY_SECONDS = 10.0
 _STOP_SECONDS = 10.0
+_LOCK_SECONDS = 0.5
 #: Pauses before restarts of a part that keeps dying, s.
 _RESTART_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 #: A part that has lived this long starts with a clean slate.
@@ -71,11 +72,12 @@ class Supervisor:
     folder: DataFolder
     log: IO[bytes] | None = None
     with_web: bool = False
+    only: str | None = None
     children: list[Child] = field(default_factory=list)
 
     def start(self) -> None:
         self._read_end, self._write_end = os.pipe()
-        for part in parts_of(self.settings, self.folder, with_web=self.with_web):
+        for part in parts_of(self.settings, self.folder, with_web=self.with_web, only=self.only):
             self.children.append(Child(part, self._spawn(part), time.monotonic()))
             self._wait_ready(self.children[-1])
 
@@ -179,22 +181,38 @@ class Supervisor:
 
 
 @contextmanager
-def running_stack(settings: Settings, log: IO[bytes] | None = None, *, with_web: bool = False) -> Iterator[Supervisor]:
-    """The whole stack for as long as the block lasts. Refuses where another one runs on the same folder."""
+def running_stack(
+    settings: Settings, log: IO[bytes] | None = None, *, with_web: bool = False, only: str | None = None
+) -> Iterator[Supervisor]:
+    """The whole stack, or one part of it, for as long as the block lasts.
+
+    A whole one refuses where any other runs on the same folder; parts run side by side, also in several containers.
+    """
+    if only and not settings.redis_url:
+        raise SettingsError("REDIS_URL", "is not set: a part that runs alone needs the Redis that all parts share.")
     folder = open_store(settings.data_dir)
-    lock = try_lock(folder.lock)
-    if lock is None:
-        raise BusyError(
-            f"Another stack runs on {folder.root}. Stop it first, or give this one its own LIENWORKER_DATA_DIR."
-        )
-    supervisor = Supervisor(settings, folder, log, with_web)
+    lock = _take_lock(folder, shared=only is not None)
+    supervisor = Supervisor(settings, folder, log, with_web, only)
     try:
-        folder.redis_socket.unlink(missing_ok=True)
+        if not settings.redis_url:
+            folder.redis_socket.unlink(missing_ok=True)
         supervisor.start()
         yield supervisor
     finally:
         supervisor.stop()
         lock.close()
+
+
+def _take_lock(folder: DataFolder, *, shared: bool) -> IO[str]:
+    """Tries for a moment: whoever looks whether a stack runs has the lock for as long as it looks."""
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while (lock := try_lock(folder.lock, shared=shared)) is None:
+        if time.monotonic() > deadline:
+            raise BusyError(
+                f"Another stack runs on {folder.root}. Stop it first, or give this one its own LIENWORKER_DATA_DIR."
+            )
+        time.sleep(0.05)
+    return lock
 
 
 def is_stack_running(folder: DataFolder) -> bool:

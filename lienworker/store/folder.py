@@ -64,7 +64,7 @@ class DataFolder:
 
     @property
     def lock(self) -> Path:
-        """Held by the one stack that runs on this folder."""
+        """Held by the stack that runs on this folder: by a whole one alone, by parts of one together."""
         return self.root / "stack.lock"
 
     @property
@@ -88,13 +88,27 @@ class DataFolder:
 
     def worker_id(self) -> str:
         """The worker's name, made once: tasks are booked under it at the Gateway."""
-        place = self.root / "worker_id"
+        machine = socket.gethostname()[:40] or "worker"
+        return self._made_once("worker_id", lambda: f"{machine}-{secrets.token_hex(4)}")[0]
+
+    def web_token(self) -> tuple[str, bool]:
+        """What visitors of a monitor off loopback must know, and whether it was made just now."""
+        return self._made_once(self.web_token_file.name, lambda: secrets.token_urlsafe(24))
+
+    @property
+    def web_token_file(self) -> Path:
+        return self.root / "web_token"
+
+    def _made_once(self, name: str, make: Callable[[], str]) -> tuple[str, bool]:
+        """A word of this folder's own that stays the same from then on, and whether it is new."""
+        place = self.root / name
         with one_at_a_time(self.root / "open.lock"):
-            name = place.read_text().strip() if place.exists() else ""
-            if not name:
-                name = f"{socket.gethostname()[:40] or 'worker'}-{secrets.token_hex(4)}"
-                write_durably(place, name + "\n")
-        return name
+            word = place.read_text().strip() if place.exists() else ""
+            if word:
+                return word, False
+            word = make()
+            write_durably(place, word + "\n")
+            return word, True
 
 
 def safe_part(text: str, plain: Callable[[str], str] = str.upper) -> str:
@@ -110,11 +124,14 @@ def safe_part(text: str, plain: Callable[[str], str] = str.upper) -> str:
     return f"{cleaned}~{mark}"
 
 
-def try_lock(path: Path) -> IO[str] | None:
-    """An exclusive lock on a file for as long as the returned object is open; None when somebody has it."""
+def try_lock(path: Path, *, shared: bool = False) -> IO[str] | None:
+    """A lock on a file for as long as the returned object is open; None when somebody has it.
+
+    Several may have a shared one, but none beside an exclusive one.
+    """
     handle = path.open("a+")
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         handle.close()
         return None
@@ -130,9 +147,9 @@ def one_at_a_time(path: Path) -> Iterator[None]:
 
 
 def write_durably(path: Path, text: str) -> None:
-    """A small file, whole or not at all, also after a power loss."""
+    """A small file, whole or not at all, also after a power loss; for its owner's eyes only."""
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    with aside.open("w", encoding="utf-8") as out:
+    with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.write(text)
         out.flush()
         os.fsync(out.fileno())

@@ -47,13 +47,13 @@ def test_every_help_fits_a_screen_and_carries_an_example(name: tuple[str, ...]) 
 
     done = CliRunner().invoke(cli, [*name, "--help"], terminal_width=80)
     assert done.exit_code == 0
-    assert len(done.output.splitlines()) <= 32
+    assert len(done.output.splitlines()) <= (32 if name else 40)  # the list of all commands is a longer screen
     assert "Example:" in done.output or "First steps:" in done.output
 
 
 def test_every_make_target_explains_itself() -> None:
     text = (ROOT / "Makefile").read_text()
-    targets = set(re.findall(r"^\.PHONY: (.*)$", text, re.M)[0].split())
+    targets = {target for line in re.findall(r"^\.PHONY: (.*)$", text, re.M) for target in line.split()}
     explained = set(re.findall(r"^([a-z-]+):.*## ", text, re.M))
     assert targets == explained
 

@@ -121,8 +121,9 @@ def test_serve_runs_in_the_foreground_until_told_to_stop(tmp_path: Path) -> None
     tasks = tmp_path / "tasks.jsonl"
     tasks.write_text(json.dumps(task(1)) + "\n")
     program = (
-        "import sys; from pathlib import Path; from lienworker.gateway.reference import serve;"
-        "serve('127.0.0.1', 0, 'secret', Path(sys.argv[1]), Path(sys.argv[2]), on_ready=lambda u: print(u, flush=True))"
+        "import sys; from pathlib import Path; from lienworker.gateway.reference import read_tasks, serve;"
+        "serve('127.0.0.1', 0, 'secret', Path(sys.argv[1]), read_tasks(Path(sys.argv[2])),"
+        " on_ready=lambda u: print(u, flush=True))"
     )
     root = str(Path(__file__).parents[2])
     process = subprocess.Popen(

@@ -103,6 +103,13 @@ def test_off_loopback_a_token_is_made_shown_once_and_asked_for(seeded: Node) -> 
         assert here.ask("/healthz").status == 200
     shown = here.output.split("token=")[1].split()[0]
     assert len(shown) >= 24
+    with monitor(seeded, "--host", "0.0.0.0") as here:  # the same after a restart, and not in the log again
+        assert here.ask("/metrics", Authorization=f"Bearer {shown}").status == 200
+    assert shown not in here.output
+    kept = seeded.data / "web_token"
+    assert str(kept) in here.output
+    assert kept.stat().st_mode & 0o077 == 0
+    assert seeded.cli("web", "--host", "0.0.0.0", "--address").stdout == f"http://127.0.0.1:5555/?token={shown}\n"
 
 
 def test_the_token_opens_the_door_by_address_cookie_or_header(seeded: Node) -> None:

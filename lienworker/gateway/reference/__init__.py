@@ -1,7 +1,7 @@
 """A Gateway of our own that behaves as the real one does, its odd habits included.
 
 For tests:        with reference_gateway() as gateway: gateway.enqueue(...); gateway.fault("503", count=3)
-For a demo:       serve(host, port, token, data_folder, tasks_file), which `lienworker gateway serve` calls
+For a demo:       serve(host, port, token, data_folder, tasks), which `lienworker gateway serve` calls
 From outside:     the routes under /_control/ (see `control`)
 
     running       in a thread, or in the foreground

@@ -7,7 +7,7 @@ import json
 import signal
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -148,13 +148,13 @@ def serve(
     port: int,
     token: str,
     data_folder: Path | None = None,
-    tasks_file: Path | None = None,
+    tasks: Iterable[Mapping[str, Any]] = (),
     *,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
     """Runs in the foreground until interrupted. `on_ready` gets the address once it listens."""
     state = GatewayState(token, raw_folder=data_folder / "raw" if data_folder else None)
-    state.enqueue(*(read_tasks(tasks_file) if tasks_file else ()))
+    state.enqueue(*tasks)
     try:
         sock = _bound(host, port)
     except OSError as problem:

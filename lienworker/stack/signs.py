@@ -1,0 +1,46 @@
+"""Signs of life of the parts, for health checks of containers and service managers: cheap, and about one part each."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+
+from lienworker.outbox.leases import living
+from lienworker.settings import Settings
+from lienworker.stack.schedule import seconds_since_tick
+from lienworker.store.clock import now_ms, to_ms
+from lienworker.store.folder import DataFolder
+
+#: A worker beats every three seconds; one that has been silent for so long hangs.
+_SILENT_SECONDS = 30
+#: The schedule ticks once a minute; it may miss one.
+_NO_TICK_SECONDS = 150
+_ASK_SECONDS = 5.0
+
+
+def workers(_settings: Settings, folder: DataFolder) -> tuple[bool, str]:
+    """Whether workers live on this folder and beat."""
+    there = living(folder, "worker")
+    awake = [worker for worker in there if now_ms() - to_ms(worker["seen_at"]) < 1000 * _SILENT_SECONDS]
+    return bool(awake), f"{len(awake)} of {len(there)} worker processes give a sign of life"
+
+
+def schedule(_settings: Settings, _folder: DataFolder) -> tuple[bool, str]:
+    """Whether the schedule has sent its messages lately."""
+    silent = seconds_since_tick()
+    if silent is None:
+        return False, "no schedule has run on this folder yet"
+    return silent < _NO_TICK_SECONDS, f"the schedule's last sign of life is {silent:.0f} s old"
+
+
+def web(settings: Settings, _folder: DataFolder) -> tuple[bool, str]:
+    """Whether the monitor answers on this machine."""
+    address = f"http://127.0.0.1:{settings.web_port or 5555}/healthz"
+    try:
+        with urllib.request.urlopen(address, timeout=_ASK_SECONDS) as reply:
+            return reply.status == 200, f"the monitor answers {reply.status}"
+    except (OSError, urllib.error.URLError) as problem:
+        return False, f"the monitor does not answer on {address}: {problem}"
+
+
+SIGNS = {"workers": workers, "schedule": schedule, "web": web}
