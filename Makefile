@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-parse clean bench-web screenshots
-.PHONY: lint-containers
+.PHONY: lint-containers man build
 
 help:  ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,12 @@ lint: install  ## Check style
 lint-containers: install  ## Check compose.yaml against its specification, and the Dockerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml compose.bind.yaml
 	$(BIN)/hadolint Dockerfile
+
+man: install  ## Make the manual pages in build/man
+	$(BIN)/python -m lienworker.cli.manual build/man
+
+build: install  ## Build wheel and source archive in dist/
+	$(BIN)/uv build --quiet --out-dir dist
 
 types: install  ## Check types
 	$(BIN)/mypy

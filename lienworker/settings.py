@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from lienworker import __version__
 from lienworker.errors import SettingsError
 
-USER_AGENT = "lienworker/0.1 (county parcel research)"
+USER_AGENT = f"lienworker/{__version__} (county parcel research)"
 
 
 def _text(value: str) -> str:

@@ -14,6 +14,7 @@ import click
 from lienworker import __version__
 from lienworker.cli import (
     analyzing,
+    completing,
     gateway,
     inspection,
     intake,
@@ -49,7 +50,7 @@ for command in (
     running.run, running.up, running.demo, intake.import_, intake.bulk, scraping.scrape, tasks.tasks, results.results,
     outbox.outbox, gateway.gateway, pausing.pause, pausing.resume, platforms.platforms, reparsing.reparse,
     web.web,
-    analyzing.analyze, inspection.status, inspection.doctor, inspection.health,
+    analyzing.analyze, inspection.status, inspection.doctor, inspection.health, completing.completion,
 ):  # fmt: skip
     cli.add_command(command)
 
