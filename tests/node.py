@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+import pty
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -67,6 +71,27 @@ class Node:
             input=stdin,
             timeout=timeout,
         )
+
+    def on_terminal(self, *arguments: str, columns: int = 100, **more: str) -> tuple[int, str]:
+        """Runs `lienworker …` as somebody who sits at a terminal; gives its exit code and all that it showed."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lienworker", *arguments],
+            env=self.environment(**{"TERM": "xterm", **more}),
+            cwd=self.data.parent,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        shown = bytearray()
+        with contextlib.suppress(OSError):  # that is how a terminal says that the other side is gone
+            while piece := os.read(ours, 65_536):
+                shown += piece
+        os.close(ours)
+        return process.wait(timeout=60), shown.decode("utf-8", "replace")
 
     def json(self, *arguments: str) -> Any:
         done = self.cli(*arguments, "--json")

@@ -18,6 +18,7 @@ from lienworker.settings import Settings
 from lienworker.store.database import open_store
 from lienworker.store.folder import DataFolder
 from lienworker.store.pending import clear_away
+from lienworker.store.rollups import add_counts
 
 #: Threads kept free for relay, polling, heartbeat and uploads, so that none of them ever waits for pages.
 RESERVED_THREADS = 4
@@ -104,7 +105,13 @@ class Runtime:
         assert self._gateway is not None
         return self._gateway
 
+    def note_calls(self) -> None:
+        """What calls to the Gateway came to, into the figures."""
+        if self._gateway is not None and (calls := self._gateway.calls.take()):
+            add_counts("gateway", calls)
+
     def close(self) -> None:
+        self.note_calls()
         for opened in (self._fetcher, self._gateway):
             if opened is not None:
                 asyncio.run_coroutine_threadsafe(opened.close(), self.loop).result(timeout=5)
@@ -123,7 +130,14 @@ def running(
     configure(settings.mode)
     if kind == "worker":
         clear_away(folder)
-    with Holder(folder, kind, slots, after_beat) as holder:
+    runtime: Runtime | None = None
+
+    def beat() -> None:
+        after_beat()
+        if runtime is not None:
+            runtime.note_calls()
+
+    with Holder(folder, kind, slots, beat) as holder:
         runtime = Runtime(settings, folder, holder, loop)
         try:
             yield runtime

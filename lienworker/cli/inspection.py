@@ -12,8 +12,11 @@ import click
 
 from lienworker.cli.common import json_option, load_settings, open_folder, print_json, print_table
 
+#: Rows of each backlog table on a screen.
+_BACKLOG_ROWS = 6
+
 if TYPE_CHECKING:
-    from lienworker.web.health import Health
+    from lienworker.reports.health import Health
 
 
 @click.command(epilog="Example: lienworker status --watch")
@@ -21,20 +24,19 @@ if TYPE_CHECKING:
 @json_option
 def status(watch: bool, as_json: bool) -> None:
     """Show the state of the data folder on one screen."""
+    from lienworker.reports.health import judge
     from lienworker.reports.overview import overview
-    from lienworker.web.health import facts_of, judge
-    from lienworker.web.pages import Place
 
     settings = load_settings()
-    place = Place(settings, open_folder(settings), read_only=True)
+    folder = open_folder(settings)
     while True:
-        facts = overview(settings, place.folder) | facts_of(place)
+        facts = overview(settings, folder)
         if as_json:
             print_json(facts)
         else:
             if watch:
                 click.clear()
-            _print_status(facts, judge(place, facts))
+            _print_status(facts, judge(settings, facts))
             click.echo("\n" + _pace_in_words(facts))
         if not watch:
             return
@@ -46,7 +48,7 @@ def status(watch: bool, as_json: bool) -> None:
 
 def _pace_in_words(facts: dict[str, Any]) -> str:
     """Rate, progress and time left, as the monitor's overview has them."""
-    from lienworker.web.words import seconds, share
+    from lienworker.reports.words import seconds, share
 
     every = sum(facts["tasks"].values())
     parts = [f"{facts['rate']:.1f} tasks end a second"]
@@ -75,10 +77,21 @@ def _print_status(facts: dict[str, Any], health: Health) -> None:
         click.echo("\nHosts with work:")
         columns = ("host", "waiting", "delay", "cooling_seconds", "reason")
         print_table(columns, [[row[name] for name in columns] for row in facts["hosts"][:8]])
+    _print_backlog(facts["backlog"])
     if facts["workers"]:
         click.echo("\nWorkers:")
         about = ("kind", "pid", "slots", "seen_at")
         print_table(about, [[row[name] for name in about] for row in facts["workers"]])
+
+
+def _print_backlog(backlog: dict[str, Any]) -> None:
+    """Who waits how long; what is old stands on the right."""
+    from lienworker.reports.backlog import heads, in_lines
+
+    for title, rows in (("host or step", backlog["rows"]), ("county", backlog["counties"])):
+        if rows:
+            click.echo("\nBacklog by age:")
+            print_table((title, "all", *heads()), list(in_lines(rows, _BACKLOG_ROWS)))
 
 
 @click.command(epilog="Example: lienworker health workers")

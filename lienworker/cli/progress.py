@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import click
 
 _PLAIN_EVERY = 5.0
+_LONGEST_BAR, _SHORTEST_BAR = 20, 5
 
 
 @dataclass
@@ -22,35 +23,51 @@ class Progress:
     first_done: int | None = None
     last_plain: float = 0.0
     is_open: bool = False
+    unsaid: str = ""
 
     def show(self, done: int, total: int, failed: int) -> None:
         if self.first_done is None:
             self.first_done, self.started = done, time.monotonic()
-        text = self._text(done, total, failed)
+        share, words = done / total if total else 1.0, self._words(done, total)
+        trouble = f"  {failed:,} failed" if failed else ""
         if _is_terminal():
-            width = shutil.get_terminal_size().columns - 1
-            click.echo("\r" + text[:width].ljust(width), nl=False, err=True)
-            self.is_open = True
-        elif time.monotonic() - self.last_plain >= _PLAIN_EVERY:
+            self._draw(share, words, trouble)
+            return
+        self.unsaid = words + trouble
+        if time.monotonic() - self.last_plain >= _PLAIN_EVERY:
             self.last_plain = time.monotonic()
-            click.echo(text, err=True)
+            self._say()
 
     def close(self) -> None:
-        """Leaves the bar's last state on its line."""
+        """Leaves the last state on its line."""
+        self._say()
         if self.is_open:
             click.echo("", err=True)
             self.is_open = False
 
-    def _text(self, done: int, total: int, failed: int) -> str:
-        share = done / total if total else 1.0
-        bar = "#" * int(20 * share)
-        parts = [f"[{bar:<20}] {done:,}/{total:,} {self.noun}"]
+    def _say(self) -> None:
+        if self.unsaid:
+            click.echo(self.unsaid, err=True)
+            self.unsaid = ""
+
+    def _draw(self, share: float, words: str, trouble: str) -> None:
+        """In a narrow window the bar gives way first, then the words are cut."""
+        width = shutil.get_terminal_size().columns - 1
+        room = min(_LONGEST_BAR, max(_SHORTEST_BAR, width - len(words) - len(trouble) - 3))
+        filled = int(room * share)
+        words = words[: max(0, width - room - 3)]
+        trouble = trouble[: max(0, width - room - 3 - len(words))]
+        rest = " " * (width - room - 3 - len(words) - len(trouble))
+        bar = _coloured("#" * filled, "green") + " " * (room - filled)
+        click.echo(f"\r[{bar}] {words}{_coloured(trouble, 'red')}{rest}", nl=False, err=True)
+        self.is_open = True
+
+    def _words(self, done: int, total: int) -> str:
+        parts = [f"{done:,}/{total:,} {self.noun}"]
         rate = self._rate(done)
         if rate > 0:
             parts.append(f"{rate:.1f}/s")
             parts.append(f"{_duration((total - done) / rate)} left")
-        if failed:
-            parts.append(f"{failed:,} failed")
         return "  ".join(parts)
 
     def _rate(self, done: int) -> float:
@@ -60,6 +77,10 @@ class Progress:
 
 def _is_terminal() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _coloured(text: str, colour: str) -> str:
+    return text if os.environ.get("NO_COLOR") or not text else click.style(text, colour)
 
 
 def _duration(seconds: float) -> str:

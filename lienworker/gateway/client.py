@@ -18,6 +18,7 @@ from yarl import URL
 
 from lienworker.errors import OperatorError
 from lienworker.gateway import jsontext, wire
+from lienworker.gateway.counting import Calls, counted
 from lienworker.gateway.http import Exchange, Transport, judge_status, said
 from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
 from lienworker.gateway.replies import scrubber
@@ -78,6 +79,7 @@ class GatewayClient:
             "X-Worker-ID": _header_value("the worker id", worker_id),
         }
         self._timeouts = timeouts or Timeouts()
+        self.calls = Calls()
         address = URL(self._base)
         self._scrub = scrubber((token, address.raw_password or "", address.password or ""))
         self._transport = Transport(max_reply_bytes, self._scrub)
@@ -96,6 +98,7 @@ class GatewayClient:
     async def close(self) -> None:
         await self._transport.close()
 
+    @counted("work")
     async def work(self, capacity: int, platforms: Sequence[str]) -> Outcome[wire.WorkReply]:
         """Takes tasks. With no capacity or no platform nothing is asked: the Gateway would hand out its own choice."""
         if capacity < 1 or not platforms:
@@ -112,6 +115,7 @@ class GatewayClient:
             return Accepted(salvaged) if salvaged else outcome
         return outcome
 
+    @counted("raw")
     async def upload_raw(self, path: Path, name: str, metadata: Mapping[str, Any]) -> Outcome[wire.RawReply]:
         """Streams a file from disk under `name` (see `wire.raw_name`)."""
         try:
@@ -134,6 +138,7 @@ class GatewayClient:
             return Unavailable(Kind.FAILED, f"HTTP 200 with an error: {self._scrub(outcome.reply.message)}")
         return Accepted(outcome.reply)
 
+    @counted("results")
     async def submit_results(self, items: Sequence[Mapping[str, Any]]) -> Outcome[wire.ResultsReply]:
         """Sends items that `fit_result` made fit. Accepted means answered, not stored: the reply's counts decide."""
         if not items:
@@ -149,14 +154,17 @@ class GatewayClient:
 
         return await self._call("POST", "/internal/results", self._timeouts.results, parse, body)
 
+    @counted("tasks")
     async def complete(self, task_id: str) -> Outcome[wire.ClosedReply]:
         """Closes a task without a result. `success` false is an answer like any other."""
         return await self._close_task(task_id, "complete", {})
 
+    @counted("tasks")
     async def fail(self, task_id: str, error: str) -> Outcome[wire.ClosedReply]:
         """Reports a task as failed; the Gateway drops it for good."""
         return await self._close_task(task_id, "fail", {"error": error})
 
+    @counted("heartbeat")
     async def heartbeat(self, body: Mapping[str, Any]) -> Outcome[wire.HeartbeatReply]:
         """Says that this worker lives; `wire.heartbeat_body` makes the body."""
         text = json.dumps(wire.clean_json(body)).encode("ascii")

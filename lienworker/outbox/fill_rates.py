@@ -54,6 +54,17 @@ def take_in(history: History, masks: Sequence[int]) -> None:
         history.counts = {name: n // 2 for name, n in history.counts.items()}
 
 
+def rates(history: History) -> list[dict[str, Any]]:
+    """How much of the newest pages has each field, and how much of those before them had; most lost first."""
+    found = []
+    for name, bit in _BIT.items():
+        now = sum(bool(mask & bit) for mask in history.recent) / len(history.recent) if history.recent else None
+        before = history.counts.get(name, 0) / history.pages if history.pages else None
+        if now or before:
+            found.append({"field": name, "now": now, "before": before})
+    return sorted(found, key=lambda rate: (rate["now"] or 0.0) - (rate["before"] or 0.0))
+
+
 def in_words(history: History, lost: list[str]) -> str:
     empty = sum(mask == 0 for mask in history.recent)
     if empty >= COLLAPSED * len(history.recent):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
-from lienworker.outbox.breaker import breakers
-from lienworker.outbox.housekeeping import pauses
-from lienworker.outbox.leases import living
+from lienworker.reports.backlog import backlog
+from lienworker.reports.health import facts_of
 from lienworker.settings import Settings
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.counts import failures, outbox_counts, task_counts
 from lienworker.store.database import all_rows, dict_rows
 from lienworker.store.folder import DataFolder
-from lienworker.store.history import paused_places
+from lienworker.store.monitor import failures_by_reason
 from lienworker.store.tasks import QUEUES
 
 
@@ -23,18 +20,11 @@ def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
         "mode": settings.mode,
         "at": rfc3339(),
         "data_dir": str(folder.root),
-        "tasks": task_counts(),
-        "outbox": outbox_counts(),
         "queues": queue_counts(),
-        "failures": [{"reason": reason, "n": n, "sample": sample} for reason, n, sample in failures()],
-        "workers": living(folder, "worker"),
+        "failures": failures_by_reason(),
         "hosts": busy_hosts(),
-        "breakers": breakers(),
-        "pauses": [
-            {"lane": lane, "cause": cause, "since": since, "words": words} for lane, cause, since, words in pauses()
-        ],
-        "drift": paused_places(),
-        "disk_free_mb": shutil.disk_usage(folder.root).free // 1_000_000,
+        "backlog": backlog(),
+        **facts_of(folder),
     }
 
 

@@ -215,14 +215,6 @@ def _take_lock(folder: DataFolder, *, shared: bool) -> IO[str]:
     return lock
 
 
-def is_stack_running(folder: DataFolder) -> bool:
-    lock = try_lock(folder.lock)
-    if lock is None:
-        return True
-    lock.close()
-    return False
-
-
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)

@@ -164,3 +164,12 @@ def fsync_folder(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def is_stack_running(folder: DataFolder) -> bool:
+    """Whether a stack has this folder: it keeps the lock for as long as it lives."""
+    lock = try_lock(folder.lock)
+    if lock is None:
+        return True
+    lock.close()
+    return False

@@ -135,28 +135,6 @@ def page_story(task_id: str) -> list[dict[str, Any]]:
     return list(dict_rows(sql + " ORDER BY generation DESC", (task_id,)))
 
 
-def backlog_by_age(bounds: tuple[int, ...], now_minute: int) -> list[dict[str, Any]]:
-    """What waits, by lane and host, counted by age: under each bound (minutes), and over the last one."""
-    cases = ", ".join(
-        f"sum(CASE WHEN age >= {low} AND age < {high} THEN n ELSE 0 END)"
-        for low, high in zip((-(1 << 40), *bounds), (*bounds, 1 << 40), strict=True)
-    )
-    sql = (
-        f"SELECT topic, host, sum(n), max(age), {cases} FROM (SELECT topic, host, ? - minute AS age, n"
-        " FROM waiting_since WHERE n > 0) GROUP BY topic, host ORDER BY 3 DESC LIMIT 100"
-    )
-    return [
-        {"topic": row[0], "host": row[1], "n": row[2], "oldest_minutes": max(0, row[3]), "ages": list(row[4:])}
-        for row in all_rows(sql, (now_minute,))
-    ]
-
-
-def oldest_by_topic(now_minute: int) -> dict[str, int]:
-    """How long the oldest row of each lane has waited, minutes."""
-    sql = "SELECT topic, min(minute) FROM waiting_since WHERE n > 0 GROUP BY topic"
-    return {topic: max(0, now_minute - minute) for topic, minute in all_rows(sql)}
-
-
 def pulse() -> tuple[Any, ...]:
     """Small enough to look at each second; differs when there is something new to show."""
     return (

@@ -1,36 +1,54 @@
-"""Counties: how well each is scraped, from the rollups, and what its newest results hold."""
+"""Counties: how well each is scraped, from the rollups, and what its failures look like."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from typing import Any
 
 from lienworker.store.database import all_rows, dict_rows
+from lienworker.store.history import paused_places
+from lienworker.store.waiting import places_waiting
 
 #: Newest tasks or results of a county that are looked at.
 WINDOW = 2_000
-#: Newest results whose fields are counted, against those right before them.
-_NOW, _BEFORE = 100, 300
+#: A county as it is listed: platform, state, name.
+Key = tuple[str, str, str]
 
 
 def counties(since_minute: int, limit: int = 500) -> list[dict[str, Any]]:
-    """Platform and county with what ended lately and ever, those with most failures first."""
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    """Platform and county with what ended lately and ever and what waits; those with most failures first.
+
+    One that nothing has ended of yet is there as soon as something waits for it.
+    """
+    found: dict[Key, dict[str, Any]] = {}
     sql = (
         "SELECT key, sum(n), sum(CASE WHEN minute >= ? THEN n ELSE 0 END) FROM rollups WHERE name = 'county' GROUP BY 1"
     )
     for key, ever, lately in all_rows(sql, (since_minute,)):
         platform, state, rest = key.split("|", 2)
         county, status = rest.rsplit("|", 1)
-        entry = found.setdefault((platform, state, county), {"ended": 0, "failed": 0, "ended_now": 0, "failed_now": 0})
+        entry = found.setdefault((platform, state, county), _nothing_yet())
         is_failure = status != "completed"
         entry["ended"] += ever
         entry["ended_now"] += lately
         entry["failed"] += ever * is_failure
         entry["failed_now"] += lately * is_failure
+    for place, (n, since) in places_waiting().items():
+        found.setdefault(place, _nothing_yet()).update(waiting=n, oldest_minute=since)
+    for drifting in paused_places():
+        place = (drifting["platform"], drifting["state"], _named(drifting["county"]))
+        found.setdefault(place, _nothing_yet())["drift"] = drifting["words"]
     rows = [{"platform": p, "state": s, "county": c, **entry} for (p, s, c), entry in found.items()]
-    return sorted(rows, key=lambda row: (-row["failed_now"], -row["ended"]))[:limit]
+    return sorted(rows, key=lambda row: (not row["drift"], -row["failed_now"], -row["ended"], -row["waiting"]))[:limit]
+
+
+def _nothing_yet() -> dict[str, Any]:
+    counts = dict.fromkeys(("ended", "failed", "ended_now", "failed_now", "waiting"), 0)
+    return {**counts, "oldest_minute": None, "drift": None}
+
+
+def _named(county: str) -> str:
+    """The guard knows a county that has no name by its host, in brackets."""
+    return "" if county.startswith("(") else county
 
 
 def newest_url(platform: str, county: str) -> str | None:
@@ -65,32 +83,6 @@ def samples_of_failures(platform: str, county: str) -> list[dict[str, Any]]:
     return groups
 
 
-def fill_rates(platform: str, state: str, county: str) -> list[dict[str, Any]]:
-    """The share of results that have each field: the newest hundred against those before them."""
-    rows = all_rows(
-        f"SELECT data FROM (SELECT rowid, * FROM results WHERE county = ? ORDER BY rowid DESC LIMIT {WINDOW})"
-        " WHERE platform = ? AND coalesce(state, '') = ? ORDER BY rowid DESC LIMIT ?",
-        (county, platform, state, _NOW + _BEFORE),
-    )
-    now, before = _filled(rows[:_NOW]), _filled(rows[_NOW:])
-    n_now, n_before = len(rows[:_NOW]), len(rows[_NOW:])
-    return [
-        {
-            "field": name,
-            "now": now[name] / n_now,
-            "before": before[name] / n_before if n_before else None,
-        }
-        for name in sorted(now.keys() | before.keys())
-    ]
-
-
-def _filled(rows: list[Any]) -> Counter[str]:
-    counter: Counter[str] = Counter()
-    for (data,) in rows:
-        counter.update(name for name, value in json.loads(data).items() if value not in (None, "", [], {}))
-    return counter
-
-
 def median_ms(platform: str, county: str) -> int | None:
     """How long a page takes, of the newest results."""
     rows = all_rows(
@@ -100,3 +92,8 @@ def median_ms(platform: str, county: str) -> int | None:
         (county, platform),
     )
     return int(rows[len(rows) // 2][0]) if rows else None
+
+
+def served_by_host() -> list[tuple[str, int, int]]:
+    """Each host with how often it gave us what we asked for, and how often not."""
+    return all_rows("SELECT host, served, failed FROM hosts WHERE served > 0 OR failed > 0")

@@ -102,3 +102,9 @@ def count_aside(wanted: dict[str, str]) -> int:
     names = [name for name in ("state", "topic", "reason", "fingerprint") if wanted.get(name)]
     sql = "SELECT coalesce(sum(n), 0) FROM set_aside WHERE true" + "".join(f" AND {name} = ?" for name in names)
     return int(one_row(sql, [wanted[name] for name in names])[0])
+
+
+def uploads_held() -> dict[str, int]:
+    """What would go to the Gateway and is held, by reason."""
+    sql = f"SELECT reason, sum(n) FROM set_aside WHERE state = 'held' AND topic IN {_TOPICS} AND n > 0 GROUP BY 1"
+    return dict(all_rows(sql))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from lienworker.store.clock import now_ms
-from lienworker.store.database import all_rows, execute, one_row, write
+from lienworker.store.database import all_rows, execute, execute_many, one_row, write
 
 #: Minutes are kept this long, then folded into hours; the day's chart needs 24 hours of them.
 _MINUTES_KEPT = 26 * 60
 #: Hours are kept this long, then folded into minute 0, "ever": counters never go back.
 _HOURS_KEPT = 90 * 24 * 60
-#: What is kept by the day already, and is compared with its own past.
+#: What is kept by the day already; never folded into hours.
 _DAILY = "('county')"
 
 
@@ -41,6 +42,16 @@ def sums(name: str, since: int = 0) -> dict[str, tuple[int, int]]:
     return {key: (n, total) for key, n, total in all_rows(sql, (name, since))}
 
 
+def add_counts(name: str, counts: Mapping[str, int]) -> None:
+    """Counts of this minute, by key, that somebody has kept meanwhile."""
+    minute = this_minute()
+    with write("rollup_counts"):
+        execute_many(
+            "INSERT INTO rollups VALUES (?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+            ((name, key, minute, n) for key, n in counts.items()),
+        )
+
+
 def note_level(name: str, key: str, value: int) -> bool:
     """Notes a level once a minute; False where somebody has done it already. Looks before it writes."""
     minute = this_minute()
@@ -55,14 +66,14 @@ def fold_old() -> None:
     """Old minutes become hours, old hours become "ever", and emptied groups go."""
     now = this_minute()
     with write("rollup_fold"):
-        _fold("minute / 60 * 60", now - _MINUTES_KEPT, "minute % 60 <> 0")
+        _fold("minute / 60 * 60", now - _MINUTES_KEPT, f"minute % 60 <> 0 AND name NOT IN {_DAILY}")
         _fold("0", now - _HOURS_KEPT, "minute > 0")
         execute("DELETE FROM waiting_since WHERE n <= 0 AND minute < ?", (now - 2,))
         execute("DELETE FROM set_aside WHERE n <= 0")
 
 
 def _fold(target: str, before: int, which: str) -> None:
-    condition = f"minute < ? AND {which} AND name NOT IN {_DAILY}"
+    condition = f"minute < ? AND {which}"
     # A level is not a sum: the one that was noted on the full hour stands for it.
     execute(
         f"INSERT INTO rollups SELECT name, key, {target}, sum(n), sum(total) FROM rollups"

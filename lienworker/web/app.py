@@ -12,11 +12,11 @@ from importlib import resources
 from aiohttp import web
 
 from lienworker.lifeline import LIFELINE_FD, watch_supervisor
+from lienworker.reports.health import readiness
 from lienworker.store.database import close
 from lienworker.web import (
     actions,
     counties,
-    health,
     imports,
     metrics,
     outbox,
@@ -95,7 +95,7 @@ def _add_machines(server: Server, app: web.Application) -> None:
         return web.Response(text="alive\n")
 
     async def readyz(_request: web.Request) -> web.StreamResponse:
-        verdict = await server.call(health.readiness, server.place)
+        verdict = await server.call(readiness, server.place.folder)
         return web.Response(text=verdict.words + "\n", status=200 if verdict.level == "good" else 503)
 
     async def prometheus(_request: web.Request) -> web.StreamResponse:

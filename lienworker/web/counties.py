@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from lienworker.outbox.fill_rates import rates
 from lienworker.outbox.registration import host_of
 from lienworker.store import monitor_counties as store
 from lienworker.store.clock import now_ms
+from lienworker.store.history import History, history_of
+from lienworker.store.history import Place as CountyPlace
 from lienworker.store.rollups import this_minute
 from lienworker.web.pages import NotThereError, Page, Place, Question
 
 _LATELY = 24 * 60
 #: Counties whose hosts are looked up for the list.
 _SHOWN = 100
-#: A field that so many fewer results have than before stands out.
+#: A field that so many fewer pages have than before stands out.
 _DROP = 0.1
 
 
@@ -24,6 +27,7 @@ def counties(place: Place, question: Question) -> Page:
     for row in rows[:_SHOWN]:
         row |= _success(row) | _host(place, row["platform"], row["county"])
         row["median_ms"] = store.median_ms(row["platform"], row["county"])
+        row["fell"] = [rate for rate in _fields(_history(row)) if rate["fell"]]
     return Page("counties.html", "Counties", {"rows": rows[:_SHOWN], "n": len(rows), "text": text})
 
 
@@ -33,17 +37,32 @@ def county(place: Place, question: Question) -> Page:
     every = store.counties(this_minute() // 1440 * 1440 - _LATELY, limit=1_000_000)
     found = [row for row in every if (row["platform"], row["state"], row["county"]) == (platform, state, name)]
     if not found:
-        raise NotThereError(f"No task of {platform} {state} {name} has ended yet.")
-    fields = store.fill_rates(platform, state, name)
-    for field in fields:
-        field["fell"] = field["before"] is not None and field["before"] - field["now"] >= _DROP
+        raise NotThereError(f"There is no task of {platform} {state} {name}.")
+    row = found[0] | _success(found[0]) | _host(place, platform, name)
+    history = _history(row)
     facts = {
-        "row": found[0] | _success(found[0]) | _host(place, platform, name),
+        "row": row,
         "median_ms": store.median_ms(platform, name),
-        "fields": fields,
+        "fields": _fields(history),
+        "pages": {"now": len(history.recent), "before": history.pages},
+        "sample_task": history.sample_task,
         "failures": store.samples_of_failures(platform, name),
     }
     return Page("county.html", f"{name or 'No county'} ({platform or 'no platform'})", facts)
+
+
+def _history(row: dict[str, Any]) -> History:
+    """The drift guard's own: a county without a name goes by its host there."""
+    return history_of(CountyPlace(row["platform"], row["state"], row["county"] or None, row["host"] or ""))
+
+
+def _fields(history: History) -> list[dict[str, Any]]:
+    """How much of the newest pages has each field, against their own past."""
+    found = rates(history)
+    for rate in found:
+        known = rate["before"] is not None and rate["now"] is not None
+        rate["fell"] = known and rate["before"] - rate["now"] >= _DROP
+    return found
 
 
 def _success(row: dict[str, Any]) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from lienworker.outbox.breaker import breakers
+from lienworker.reports.health import facts_of
 from lienworker.store import rollups
-from lienworker.store.monitor import oldest_by_topic
+from lienworker.store.monitor_counties import served_by_host
 from lienworker.store.monitor_outbox import lanes
-from lienworker.web import health
+from lienworker.store.waiting import oldest_by_topic
 from lienworker.web.pages import Place
 
 #: Reasons and platforms that are named; the rest are `other`.
@@ -22,7 +24,7 @@ def metrics(place: Place) -> str:
 
 
 def _lines(place: Place) -> Iterator[str]:
-    facts = health.facts_of(place)
+    facts = facts_of(place.folder)
     yield from _metric("lienworker_tasks", "gauge", "Tasks by status.", _by("status", facts["tasks"]))
     yield from _metric("lienworker_outbox_rows", "gauge", "Outbox rows by topic and state.", _outbox())
     ages = {_labels(topic=topic): minutes * 60 for topic, minutes in oldest_by_topic(rollups.this_minute()).items()}
@@ -37,6 +39,7 @@ def _lines(place: Place) -> Iterator[str]:
     yield from _metric(
         "lienworker_tries_failed_total", "counter", "Tries that failed, by topic and reason.", _tries(tries)
     )
+    yield from _metric("lienworker_fetches_total", "counter", "Fetches by class of host and outcome.", _fetches())
     yield from _gateway()
     yield from _histogram("lienworker_task_seconds", "From arrival to end.", "task_seconds", _TASK_BOUNDS, 1)
     yield from _histogram("lienworker_fetch_seconds", "Fetching a page.", "fetch_ms", _FETCH_BOUNDS, 1000)
@@ -44,6 +47,8 @@ def _lines(place: Place) -> Iterator[str]:
     yield from _metric("lienworker_stack_up", "gauge", "1 while a stack runs.", {"": int(facts["stack_runs"])})
     lanes_paused = {_labels(lane=name): _is_paused(facts, name) for name in ("intake", "fetch", "upload")}
     yield from _metric("lienworker_paused", "gauge", "1 while a lane is paused.", lanes_paused)
+    drifting = {"": len(facts["drift"])}
+    yield from _metric("lienworker_counties_paused", "gauge", "Counties that the drift guard keeps back.", drifting)
     free = facts["disk_free_mb"] * 1_000_000
     yield from _metric("lienworker_disk_free_bytes", "gauge", "Free bytes on the data folder's disk.", {"": free})
 
@@ -56,8 +61,39 @@ def _gateway() -> Iterator[str]:
     rows = breakers()
     taken = {_labels(endpoint=row["endpoint"]): row["successes"] for row in rows}
     yield from _metric("lienworker_gateway_accepted_total", "counter", "What the Gateway took.", taken)
+    calls = {_labels(**_call(key)): n for key, (n, _) in rollups.sums("gateway").items()}
+    yield from _metric("lienworker_gateway_calls_total", "counter", "Calls by endpoint and what they came to.", calls)
     is_open = {_labels(endpoint=row["endpoint"]): row["is_open"] for row in rows}
     yield from _metric("lienworker_breaker_open", "gauge", "1 while an endpoint's breaker is open.", is_open)
+
+
+def _call(key: str) -> dict[str, str]:
+    endpoint, _, outcome = key.partition("|")
+    return {"endpoint": endpoint, "outcome": outcome}
+
+
+def _fetches() -> dict[str, int]:
+    """Hosts of one owner are one class: a platform's counties are its subdomains."""
+    served: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    for host, good, bad in served_by_host():
+        served[host_class(host)] += good
+        failed[host_class(host)] += bad
+    busiest = _bounded(served + failed)
+    found: Counter[str] = Counter()
+    for outcome, counts in (("served", served), ("failed", failed)):
+        for name, n in counts.items():
+            found[_labels(host_class=name if name in busiest else "other", outcome=outcome)] += n
+    return dict(found)
+
+
+def host_class(host: str) -> str:
+    """`beacon.schneidercorp.com` is `schneidercorp.com`, `www.assess.co.polk.ia.us` is `polk.ia.us`."""
+    name = host.partition(":")[0] if not host.startswith("[") else ""
+    parts = name.split(".")
+    if not name or parts[-1].isdigit():
+        return "ip"
+    return ".".join(parts[-3:] if parts[-1] == "us" else parts[-2:])
 
 
 def _is_paused(facts: dict[str, list[dict[str, str]]], lane: str) -> int:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from lienworker.reports import backlog as ages
+from lienworker.reports import health
 from lienworker.store import rollups
-from lienworker.store.monitor import backlog_by_age, failures_by_reason
+from lienworker.store.monitor import failures_by_reason
 from lienworker.store.monitor_outbox import lanes
-from lienworker.web import charts, health
+from lienworker.web import charts
 from lienworker.web.pages import Page, Place, Question
 
-#: Upper bounds of age, minutes, after Postfix's qshape.
-AGES = (5, 15, 30, 60, 180, 360, 720, 1440, 4320)
+#: Rows of each backlog table; the API has more.
+_SHOWN = 15
 _DAY = 24 * 60
 #: A slope needs some time to mean anything.
 _SLOPE_MINUTES = 10
 
 
 def overview(place: Place, _question: Question) -> Page:
-    facts = health.facts_of(place)
-    line = health.judge(place, facts)
+    facts = health.facts_of(place.folder)
+    line = health.judge(place.settings, facts)
     facts |= {
         "health": asdict(line),
         "mode": place.settings.mode,
@@ -42,12 +44,12 @@ def _charts(now: int) -> list[charts.Chart]:
 
 
 def backlog() -> dict[str, Any]:
-    """County sites (or lanes to the Gateway) against age."""
-    rows = backlog_by_age(AGES, rollups.this_minute())
-    for row in rows:
+    """County sites (or lanes to the Gateway), and counties, against age."""
+    found = ages.backlog()
+    for row in (*found["rows"], *found["counties"]):
         most = max(row["ages"]) or 1
         row["cells"] = [{"n": n, "heat": _heat(n, most, index)} for index, n in enumerate(row.pop("ages"))]
-    return {"bounds": list(AGES), "rows": rows}
+    return found | {"heads": ages.heads(), "shown": _SHOWN}
 
 
 def _heat(n: int, most: int, index: int) -> int:

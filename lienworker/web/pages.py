@@ -8,9 +8,9 @@ from typing import Any
 
 import jinja2
 
+from lienworker.reports import words
 from lienworker.settings import Settings
 from lienworker.store.folder import DataFolder
-from lienworker.web import words
 
 
 @dataclass(frozen=True, slots=True)

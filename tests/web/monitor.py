@@ -54,6 +54,9 @@ class Monitor:
         ):
             return Reply(reply.status, {k.lower(): v for k, v in reply.headers.items()}, await reply.text())
 
+    def metrics(self) -> str:
+        return self.ask("/metrics").text
+
     def csrf(self) -> str:
         found = re.search(r'name="csrf" content="([0-9a-f]+)"', self.ask("/audit").text)
         assert found

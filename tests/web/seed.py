@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from lienworker.outbox.deliveries import configure
+from lienworker.outbox.fill_rates import mask_of, take_in
 from lienworker.outbox.registration import register_task
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import close, execute, open_store, write
 from lienworker.store.folder import DataFolder
+from lienworker.store.history import History, Place, save_history
 from lienworker.store.pages import PageRecord, save_page
 from lienworker.store.raw_files import PageKey, put_in_place, write_aside
 from lienworker.store.results import NewResult, save_result
@@ -43,6 +45,7 @@ def seed(root: Path) -> DataFolder:
             tasks.mark_completed(name)
         tasks.mark_failed(FAILED, "captcha", f"The page says {EVIL}")
         _parked_rows()
+        _history()
     close()
     return folder
 
@@ -68,6 +71,15 @@ def _result(name: str) -> None:
             "demo/1", rfc3339(), 4,
         )
     )  # fmt: skip
+
+
+def _history() -> None:
+    """What the drift guard has seen of the county: the owner is missing lately."""
+    place = Place("demo", "FL", "Dixie", "county.example")
+    whole, bare = mask_of({"owner_name": 1, "property_address": 1, "total_due": 1}), mask_of({"property_address": 1})
+    history = History()
+    take_in(history, [whole] * 60 + [whole, bare] * 10)
+    save_history(place, history)
 
 
 def _parked_rows() -> None:

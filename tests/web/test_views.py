@@ -6,11 +6,13 @@ import csv
 import io
 import re
 import time
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from lienworker.demo.site import DemoSite
+from lienworker.web.metrics import host_class
 from tests.node import Node, wait_until
 from tests.web.monitor import Monitor, monitor
 from tests.web.seed import COMPLETED, FAILED, PARKED
@@ -151,10 +153,79 @@ def test_results_are_downloaded_as_the_filter_shows_them(here: Monitor) -> None:
 def test_a_county_shows_its_rates_fields_and_samples(here: Monitor) -> None:
     row = here.ask("/api/counties").json["rows"][0]
     assert (row["county"], row["ended"], row["failed"]) == ("Dixie", 3, 1)
+    assert [rate["field"] for rate in row["fell"]] == ["owner_name", "total_due"]
     county = here.ask("/api/county?platform=demo&state=FL&county=Dixie").json
-    assert {field["field"] for field in county["fields"]} == {"owner_name", "property_address", "total_due"}
+    rates = {rate["field"]: (rate["before"], rate["now"], rate["fell"]) for rate in county["fields"]}
+    assert rates == {
+        "owner_name": (1.0, 0.5, True),
+        "total_due": (1.0, 0.5, True),
+        "property_address": (1.0, 1.0, False),
+    }
+    assert county["pages"] == {"now": 20, "before": 60}
     assert county["failures"][0]["task_id"] == FAILED
     assert county["median_ms"] == 124
+
+
+def wait_for_fetch(node: Node, county: str, minutes: int, n: int = 1) -> None:
+    """Tasks that nobody fetches, as if they had come a while ago."""
+    from lienworker.outbox.registration import register_in_transaction
+    from lienworker.store.clock import now_ms
+    from lienworker.store.database import close, execute, open_store, write
+    from lienworker.store.tasks import NewTask
+
+    open_store(node.data)
+    with write("test"):
+        new = [NewTask("cli", f"http://a.{county}.example/{k}", platform="demo", county=county) for k in range(n)]
+        register_in_transaction(new)
+        sql = "UPDATE outbox SET state = 'held' WHERE host = ? AND state = 'waiting'"
+        execute(sql, (f"a.{county.lower()}.example",))
+        sql = "UPDATE outbox SET state = 'waiting', created_at = ? WHERE host = ? AND state = 'held'"
+        execute(sql, (now_ms() - minutes * 60_000, f"a.{county.lower()}.example"))
+    close()
+
+
+def test_the_backlog_stands_against_its_age_by_host_and_by_county(here: Monitor, seeded: Node) -> None:
+    wait_for_fetch(seeded, "Levy", 100, n=3)
+    wait_for_fetch(seeded, "Union", 0)
+    backlog = here.ask("/api/overview").json["backlog"]
+    counts = {row["county"]: [cell["n"] for cell in row["cells"]] for row in backlog["counties"]}
+    assert counts == {"Levy": [0, 0, 0, 0, 3, 0, 0, 0, 0, 0], "Union": [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]}
+    assert [row["host"] for row in backlog["rows"]] == ["a.levy.example", "a.union.example"]
+    assert backlog["rows"][0]["cells"][4]["heat"] == 6
+    text = here.ask("/").text
+    assert "Levy" in text
+    told = seeded.cli("status").stdout
+    assert re.search(r"^a\.levy\.example +3 +· +· +· +· +3 ", told, re.M), told
+    assert re.search(r"^Levy \(demo\) +3 +· +· +· +· +3 ", told, re.M), told
+
+
+def test_a_county_is_listed_before_anything_of_it_has_ended(here: Monitor, seeded: Node) -> None:
+    wait_for_fetch(seeded, "Levy", 100, n=3)
+    rows = {row["county"]: row for row in here.ask("/api/counties").json["rows"]}
+    assert (rows["Levy"]["waiting"], rows["Levy"]["ended"], rows["Levy"]["success"]) == (3, 0, None)
+    assert here.ask("/counties").status == 200
+    page = here.ask("/county?platform=demo&state=&county=Levy")
+    assert page.status == 200
+    assert "3 to be fetched" in page.text
+    assert here.ask("/api/county?platform=demo&county=Nowhere").status == 404
+
+
+def test_drift_is_in_the_health_line_in_the_counties_and_in_the_metrics(here: Monitor, seeded: Node) -> None:
+    from lienworker.store.database import close, execute, open_store, write
+
+    words = "demo, Dixie FL is paused: owner_name came with nearly every page before; see raw/x"
+    open_store(seeded.data)
+    with write("test"):
+        sql = "UPDATE field_history SET paused_at = '2026-01-01T00:00:00Z', words = ?, sample_task = ?"
+        execute(sql, (words, FAILED))
+    close()
+    health = here.ask("/api/overview").json["health"]
+    assert health["level"] == "warn"
+    assert "Dixie FL is paused: owner_name" in health["words"]
+    assert here.ask("/api/counties").json["rows"][0]["drift"] == words
+    assert f"/tasks/{FAILED}/page" in here.ask("/county?platform=demo&state=FL&county=Dixie").text
+    assert "lienworker_counties_paused 1" in here.ask("/metrics").text
+    assert "demo, Dixie FL is paused" in seeded.cli("status").stdout
 
 
 def test_a_dropped_file_is_imported_and_its_rejects_can_be_fetched(here: Monitor, seeded: Node) -> None:
@@ -187,6 +258,57 @@ def test_metrics_are_in_prometheus_format_with_bounded_labels(here: Monitor) -> 
     assert 'lienworker_fetch_seconds_bucket{le="0.25"} 3' in text
 
 
+def test_calls_to_the_gateway_and_fetches_by_class_of_host_are_counted(node: Node, site: DemoSite) -> None:
+    """A worker at work: its calls reach the figures, and a killed one would lose but the last moment's."""
+    from lienworker.gateway.reference import reference_gateway
+    from tests.ondemand.conftest import gateway_tasks
+
+    with reference_gateway() as gateway:
+        gateway.configure(retry_without_tasks=1)
+        gateway.enqueue(*gateway_tasks(site, 6))
+        node.settings |= {"GATEWAY_URL": gateway.url, "GATEWAY_TOKEN": gateway.token, "LIENWORKER_HEARTBEAT": "1"}
+        process = node.start("up")
+        with monitor(node) as here:
+
+            def counted() -> dict[str, int]:
+                found = re.findall(r"^lienworker_(?:gateway_calls|fetches)_total({.*}) (\d+)$", here.metrics(), re.M)
+                return {labels: int(n) for labels, n in found}
+
+            wanted = {"results": "accepted", "raw": "accepted", "work": "accepted", "heartbeat": "accepted"}
+            labels = {f'{{endpoint="{name}",outcome="{outcome}"}}' for name, outcome in wanted.items()}
+            wait_until(lambda: labels <= counted().keys(), seconds=40, what="the calls to be counted")
+            assert sum(n for key, n in counted().items() if 'host_class="ip"' in key) >= 6
+            gateway.fault("401")
+            refused = '{endpoint="heartbeat",outcome="auth"}'
+            wait_until(lambda: counted().get(refused), seconds=40, what="a refusal to be counted")
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("host", "named"),
+    [
+        ("beacon.schneidercorp.com", "schneidercorp.com"),
+        ("www.assess.co.polk.ia.us:8080", "polk.ia.us"),
+        ("127.0.0.1:80", "ip"),
+        ("[::1]:80", "ip"),
+        ("localhost", "localhost"),
+    ],
+)
+def test_hosts_of_one_owner_are_one_class(host: str, named: str) -> None:
+    assert host_class(host) == named
+
+
+def test_the_dashboard_and_the_alerts_ask_for_metrics_that_there_are(here: Monitor) -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    told = set(re.findall(r"^# TYPE (lienworker_\w+) ", here.metrics(), re.M))
+    shapes = r"_(?:bucket|sum|count)$"
+    for file in ("grafana/dashboard.json", "grafana/alerts.yml", "monitor.md"):
+        asked = {re.sub(shapes, "", name) for name in re.findall(r"lienworker_\w+", (docs / file).read_text())}
+        assert asked <= told, file
+    assert told <= set(re.findall(r"lienworker_\w+", (docs / "monitor.md").read_text()))
+
+
 def test_alive_is_not_ready(here: Monitor) -> None:
     assert here.ask("/healthz").text == "alive\n"
     ready = here.ask("/readyz")
@@ -213,6 +335,44 @@ def test_a_stack_that_works_is_ready_and_one_whose_workers_hang_is_not(node: Nod
                 os.kill(worker.pid, signal.SIGCONT)
     process.terminate()
     process.communicate(timeout=20)
+
+
+def test_a_stack_whose_work_is_due_and_does_not_move_is_not_ready(node: Node, site: DemoSite) -> None:
+    """The workers live, but what wakes them up hangs."""
+    import os
+    import signal
+
+    process = node.start("up", LIENWORKER_WEB_PORT="0")
+    wait_until(lambda: len(node.workers()) == 2 and node.is_up(), what="the stack to be up")
+    (server,) = node.processes("redis-server")
+    with monitor(node) as here:
+        wait_until(lambda: here.ask("/readyz").status == 200, what="ready")
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            register_overdue(node, site.parcels(3, 1), minutes=3)
+            ready = here.ask("/readyz")
+            assert (ready.status, "nothing has moved for 2 minutes" in ready.text) == (503, True), ready.text
+            assert "nothing has moved" in here.ask("/api/overview").json["health"]["words"].lower()
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        wait_until(lambda: node.statuses().get("pending", 0) == 0, seconds=90, what="the work to be done after all")
+        wait_until(lambda: here.ask("/readyz").status == 200, what="ready again")
+    process.terminate()
+    process.communicate(timeout=20)
+
+
+def register_overdue(node: Node, parcels: list[dict[str, str]], minutes: int) -> None:
+    """Tasks that could have been fetched a while ago."""
+    from lienworker.outbox.registration import register_in_transaction
+    from lienworker.store.database import close, execute, open_store, write
+    from lienworker.store.tasks import NewTask
+
+    open_store(node.data)
+    with write("test"):
+        register_in_transaction([NewTask("cli", row["url"], platform=row["platform"]) for row in parcels])
+        execute("UPDATE outbox SET due_at = due_at - ? WHERE topic = 'fetch'", (minutes * 60_000,))
+        execute("UPDATE backlog SET not_before = not_before - ?", (minutes * 60_000,))
+    close()
 
 
 def test_the_stream_tells_of_news_and_is_silent_otherwise(here: Monitor, seeded: Node) -> None:

@@ -9,13 +9,15 @@ from typing import Any
 from lienworker.outbox.breaker import breakers
 from lienworker.outbox.housekeeping import pauses
 from lienworker.outbox.leases import living
-from lienworker.stack.supervisor import is_stack_running
+from lienworker.reports.words import at, number, seconds
+from lienworker.settings import Settings
 from lienworker.store import rollups
 from lienworker.store.clock import now_ms, to_ms
 from lienworker.store.counts import outbox_counts, task_counts
+from lienworker.store.folder import DataFolder, is_stack_running
+from lienworker.store.history import paused_places
 from lienworker.store.monitor import overdue_hosts
-from lienworker.web.pages import Place
-from lienworker.web.words import at, number, seconds
+from lienworker.store.monitor_outbox import uploads_held
 
 #: A worker gives a sign of life every three seconds; one that has been silent for so long hangs.
 _SILENT_SECONDS = 30
@@ -30,6 +32,11 @@ _KINDS = {
     "rate_limited": "asks us to slow down",
     "server_error": "is in trouble",
 }
+_HELD = {
+    "standalone": "until `lienworker outbox replay`",
+    "operator": "by hand, until they are released",
+    "drift": "until somebody has looked at their county",
+}
 _RATE_MINUTES = 10
 
 
@@ -41,20 +48,22 @@ class Health:
     words: str
 
 
-def facts_of(place: Place) -> dict[str, Any]:
+def facts_of(folder: DataFolder) -> dict[str, Any]:
     """What the health line is made of; all of it from tallies and small tables."""
     now = now_ms()
-    workers = living(place.folder, "worker")
+    workers = living(folder, "worker")
     for worker in workers:
         worker["silent_seconds"] = max(0, now - to_ms(worker["seen_at"])) // 1000
     return {
         "tasks": task_counts(),
         "outbox": outbox_counts(),
+        "held": uploads_held(),
+        "drift": paused_places(),
         "breakers": breakers(),
         "pauses": [dict(zip(("lane", "cause", "since", "words"), row, strict=True)) for row in pauses()],
         "workers": workers,
-        "stack_runs": is_stack_running(place.folder),
-        "disk_free_mb": shutil.disk_usage(place.folder.root).free // 1_000_000,
+        "stack_runs": is_stack_running(folder),
+        "disk_free_mb": shutil.disk_usage(folder.root).free // 1_000_000,
         **_pace(),
     }
 
@@ -73,11 +82,11 @@ def _pace() -> dict[str, Any]:
     return {"rate": rate, "left": left, "left_seconds": left / rate if rate and left else None}
 
 
-def judge(place: Place, facts: dict[str, Any]) -> Health:
+def judge(settings: Settings, facts: dict[str, Any]) -> Health:
     """The worst thing first; that nothing is lost is said where one would fear it."""
     bad = [*_no_workers(facts), *_stuck(facts)]
-    warn = [*_gateway(place, facts), *_pauses(facts), *_disk(place, facts)]
-    parts = [*bad, *warn, _work(facts), *_held(place, facts)]
+    warn = [*_gateway(settings, facts), *_pauses(facts), *_drift(facts), *_disk(settings, facts)]
+    parts = [*bad, *warn, _work(facts), *_held(facts)]
     level = "bad" if bad else "warn" if warn else "busy" if facts["left"] else "good"
     line = "; ".join(parts)
     return Health(level, line[0].upper() + line[1:] + ".")
@@ -102,8 +111,8 @@ def _stuck(facts: dict[str, Any]) -> list[str]:
     return [f"nothing has moved for {_STUCK_MINUTES} minutes, though work is due"]
 
 
-def _gateway(place: Place, facts: dict[str, Any]) -> list[str]:
-    if place.settings.mode != "ondemand":
+def _gateway(settings: Settings, facts: dict[str, Any]) -> list[str]:
+    if settings.mode != "ondemand":
         return []
     troubles = [row for row in facts["breakers"] if row["is_open"]]
     if not troubles:
@@ -118,9 +127,18 @@ def _pauses(facts: dict[str, Any]) -> list[str]:
     return [f"{pause['lane']} is paused ({pause['words']})" for pause in facts["pauses"]]
 
 
-def _disk(place: Place, facts: dict[str, Any]) -> list[str]:
+def _drift(facts: dict[str, Any]) -> list[str]:
+    """Each county's own words where it is one; the names of the first where there are more."""
+    if len(facts["drift"]) == 1:
+        return [facts["drift"][0]["words"].partition("; see ")[0]]
+    names = [place["words"].partition(" is paused")[0] for place in facts["drift"]]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [f"{len(names)} counties are paused, for their pages changed: {'; '.join(names[:3])}{more}"] if names else []
+
+
+def _disk(settings: Settings, facts: dict[str, Any]) -> list[str]:
     free = facts["disk_free_mb"]
-    return [f"only {number(free)} MB are free on the disk"] if free < place.settings.disk_warn_mb else []
+    return [f"only {number(free)} MB are free on the disk"] if free < settings.disk_warn_mb else []
 
 
 def _work(facts: dict[str, Any]) -> str:
@@ -132,15 +150,15 @@ def _work(facts: dict[str, Any]) -> str:
     return words + (f", done in about {seconds(facts['left_seconds'])}" if is_known else "")
 
 
-def _held(place: Place, facts: dict[str, Any]) -> list[str]:
-    held, parked = facts["outbox"]["held"], facts["outbox"]["parked"]
-    words = [f"{number(held)} uploads are held until `lienworker outbox replay`"] if held else []
+def _held(facts: dict[str, Any]) -> list[str]:
+    words = [f"{number(n)} uploads are held {_HELD.get(reason, f'({reason})')}" for reason, n in facts["held"].items()]
+    parked = facts["outbox"]["parked"]
     return words + ([f"{number(parked)} uploads are parked"] if parked else [])
 
 
-def readiness(place: Place) -> Health:
+def readiness(folder: DataFolder) -> Health:
     """Whether progress is being made: a stack whose workers hang is not ready."""
-    facts = facts_of(place)
+    facts = facts_of(folder)
     if not facts["stack_runs"]:
         return Health("bad", "no stack runs on this folder")
     trouble = [*_no_workers(facts), *_stuck(facts)]
