@@ -267,7 +267,7 @@ def test_calls_to_the_gateway_and_fetches_by_class_of_host_are_counted(node: Nod
         gateway.configure(retry_without_tasks=1)
         gateway.enqueue(*gateway_tasks(site, 6))
         node.settings |= {"GATEWAY_URL": gateway.url, "GATEWAY_TOKEN": gateway.token, "LIENWORKER_HEARTBEAT": "1"}
-        process = node.start("up")
+        process = node.start("up", LIENWORKER_TASK_EXPIRY="80000")
         with monitor(node) as here:
 
             def counted() -> dict[str, int]:
