@@ -14,7 +14,6 @@ from periodiq import cron
 from lienworker.actors.app import broker, runtime
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT
-from lienworker.crash import reach
 from lienworker.gateway.outcomes import Accepted, Outcome, Refused
 from lienworker.gateway.wire import WorkReply
 from lienworker.intake.work import take_work
@@ -79,9 +78,7 @@ class Collector:
         if is_probe:
             with write("collect_probe"):
                 breaker.start_probe("work")
-        reach("collect.before_request")
         outcome = self._ask(room)
-        reach("collect.after_reply")
         if isinstance(outcome, Accepted):
             self._take(outcome.reply)
             return

@@ -16,7 +16,6 @@ from lienworker.actors.fetch_outcomes import Arrived, store_fetches
 from lienworker.actors.flights import Flights
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import FETCH
-from lienworker.crash import reach
 from lienworker.fetching import Fetched, Fetcher, FetchFailed, FetchOutcome, FetchRequest
 from lienworker.outbox.claims import claim
 from lienworker.outbox.closing import expire, give_back
@@ -157,10 +156,7 @@ async def _fetch(fetcher: Fetcher, start_at: int, request: FetchRequest) -> Fetc
     wait = (start_at - now_ms()) / 1000
     if wait > 0:  # at most the claim's horizon, a few tenths of a second
         await asyncio.sleep(wait)
-    reach("fetch.before_request")
-    outcome = await fetcher.fetch(request)
-    reach("fetch.after_reply")
-    return outcome
+    return await fetcher.fetch(request)
 
 
 @dramatiq.actor(broker=broker, queue_name=FETCH, priority=30)

@@ -17,6 +17,7 @@ from lienworker.platforms import Registry, registry_with
 from lienworker.settings import Settings
 from lienworker.store.database import open_store
 from lienworker.store.folder import DataFolder
+from lienworker.store.leftovers import remove_leftovers
 from lienworker.store.pending import clear_away
 from lienworker.store.rollups import add_counts
 
@@ -130,6 +131,7 @@ def running(
     configure(settings.mode)
     if kind == "worker":
         clear_away(folder)
+        remove_leftovers(folder)
     runtime: Runtime | None = None
 
     def beat() -> None:

@@ -24,7 +24,6 @@ from lienworker.actors.upload_outcomes import (
     store_results,
 )
 from lienworker.broker import UPLOAD
-from lienworker.crash import reach
 from lienworker.gateway.outcomes import Outcome, Unavailable
 from lienworker.gateway.taking_apart import Item, deliver_in_parts
 from lienworker.gateway.wire import ClosedReply, RawReply, ResultsReply
@@ -120,26 +119,16 @@ class Uploader:
         return len(rows)
 
     async def _upload(self, file: RawFile) -> Outcome[RawReply]:
-        reach("upload_raw.before_request")
-        outcome = await self.runtime.gateway_on_loop.upload_raw(file.path, file.name, file.metadata)
-        reach("upload_raw.after_reply")
-        return outcome
+        return await self.runtime.gateway_on_loop.upload_raw(file.path, file.name, file.metadata)
 
     async def _submit(self, items: list[Item]) -> Outcome[ResultsReply]:
-        reach("upload_result.before_request")
-        outcome = await self.runtime.gateway_on_loop.submit_results(items)
-        reach("upload_result.after_reply")
-        return outcome
+        return await self.runtime.gateway_on_loop.submit_results(items)
 
     async def _report(self, row: Claimed) -> Outcome[ClosedReply]:
         report = json.loads(row.payload or "{}")
-        reach("report_failure.before_request")
         if report.get("verb") == "complete":
-            outcome = await self.runtime.gateway_on_loop.complete(row.task_id)
-        else:
-            outcome = await self.runtime.gateway_on_loop.fail(row.task_id, report.get("words", ""))
-        reach("report_failure.after_reply")
-        return outcome
+            return await self.runtime.gateway_on_loop.complete(row.task_id)
+        return await self.runtime.gateway_on_loop.fail(row.task_id, report.get("words", ""))
 
     def _wait(self, errand: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(errand, self.runtime.loop).result()

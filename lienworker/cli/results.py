@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import sys
 from pathlib import Path
 from typing import Any
@@ -89,6 +87,8 @@ def print_result(found: dict[str, Any]) -> None:
 def export(form: str, output: str, **options: Any) -> None:
     """Export results to a file, streamed. A file appears whole or not at all."""
     from lienworker.reports.export import export as export_results
+    from lienworker.store.folder import rename
+    from lienworker.store.leftovers import aside_of
     from lienworker.store.queries import find_results
 
     open_folder(load_settings())
@@ -97,11 +97,11 @@ def export(form: str, output: str, **options: Any) -> None:
         export_results(lambda: find_results(wanted), form, sys.stdout)
         return
     path = Path(output)
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    aside = aside_of(path)
     try:
         with aside.open("w", encoding="utf-8", newline="") as out:
             n = export_results(lambda: find_results(wanted), form, out)
-        os.replace(aside, path)
+        rename(aside, path, "export")
     except OSError as problem:
         raise click.ClickException(f"{output} cannot be written: {problem.strerror}.") from None
     finally:

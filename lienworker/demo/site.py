@@ -123,12 +123,19 @@ def demo_site(
 ) -> Iterator[DemoSite]:
     """The site in a thread of this process, on loopback, for as long as the block runs."""
     site = DemoSite(size=size, latency=latency, slow_seconds=slow_seconds)
+    with serving(site, port):
+        yield site
+
+
+@contextmanager
+def serving(site: DemoSite, port: int = 0) -> Iterator[None]:
+    """The same for a site that somebody has made already."""
     loop = asyncio.new_event_loop()
     runner = loop.run_until_complete(_start(site, port))
     thread = threading.Thread(target=loop.run_forever, name="demo-site", daemon=True)
     thread.start()
     try:
-        yield site
+        yield
     finally:
         asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
         loop.call_soon_threadsafe(loop.stop)

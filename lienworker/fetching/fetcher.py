@@ -5,6 +5,7 @@ from __future__ import annotations
 import aiohttp
 from yarl import URL
 
+from lienworker.crash import reach
 from lienworker.fetching.connector import Connector
 from lienworker.fetching.failures import FetchError, explain
 from lienworker.fetching.guard import Guard, Lookup, system_lookup
@@ -96,6 +97,7 @@ class Fetcher:
             self._guard.check(*place_of(trail.url))
             if limits.obey_robots or request.proxy is not None:
                 await self._check(trail.url, request.proxy, limits)
+            reach("fetch.before_request")
             response = await route.session.get(
                 trail.url,
                 headers=headers,
@@ -106,7 +108,9 @@ class Fetcher:
             try:
                 if response.status not in REDIRECTS:
                     reply = Reply(response, trail, limits, watch)
-                    return await reply.conclude(conditional=conditional, proxied=request.proxy is not None)
+                    outcome = await reply.conclude(conditional=conditional, proxied=request.proxy is not None)
+                    reach("fetch.after_reply")
+                    return outcome
                 trail.follow(response)
             finally:
                 response.release()

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import aiohttp
 from yarl import URL
 
+from lienworker.crash import reach
 from lienworker.errors import OperatorError
 from lienworker.gateway import jsontext, wire
 from lienworker.gateway.counting import Calls, counted
@@ -105,7 +106,7 @@ class GatewayClient:
             return Accepted(wire.WorkReply((), RETRY_WITHOUT_TASKS))
         query = [("capacity", str(min(capacity, LARGEST_CAPACITY))), *(("platforms", name) for name in platforms)]
         url = self._url("/internal/work").with_query(query)
-        exchange = await self._send("GET", url, self._timeouts.work)
+        exchange = await self._send("gateway_work", "GET", url, self._timeouts.work)
         if isinstance(exchange, Unavailable):
             return exchange
         outcome = self._judge(exchange, wire.parse_work)
@@ -128,7 +129,8 @@ class GatewayClient:
             form = aiohttp.FormData()
             form.add_field("metadata", json.dumps(wire.clean_json(metadata)), content_type="application/json")
             form.add_field("file", file, filename=name, content_type="application/octet-stream")
-            exchange = await self._send("POST", self._url("/internal/raw-files"), self._timeouts.raw, data=form)
+            url = self._url("/internal/raw-files")
+            exchange = await self._send("gateway_raw", "POST", url, self._timeouts.raw, data=form)
         if isinstance(exchange, Unavailable):
             return exchange
         outcome: Outcome[wire.RawReply | wire.RawFailure] = self._judge(exchange, wire.parse_raw)
@@ -152,7 +154,7 @@ class GatewayClient:
             reply = wire.parse_results(value, len(items))
             return reply and replace(reply, errors=tuple(map(self._scrub, reply.errors)))
 
-        return await self._call("POST", "/internal/results", self._timeouts.results, parse, body)
+        return await self._call("gateway_results", "POST", "/internal/results", self._timeouts.results, parse, body)
 
     @counted("tasks")
     async def complete(self, task_id: str) -> Outcome[wire.ClosedReply]:
@@ -168,11 +170,13 @@ class GatewayClient:
     async def heartbeat(self, body: Mapping[str, Any]) -> Outcome[wire.HeartbeatReply]:
         """Says that this worker lives; `wire.heartbeat_body` makes the body."""
         text = json.dumps(wire.clean_json(body)).encode("ascii")
-        return await self._call("POST", "/internal/heartbeat", self._timeouts.heartbeat, wire.parse_heartbeat, text)
+        seconds, parse = self._timeouts.heartbeat, wire.parse_heartbeat
+        return await self._call("gateway_heartbeat", "POST", "/internal/heartbeat", seconds, parse, text)
 
     async def health(self) -> Outcome[HealthReply]:
         """Asks whether something listens, without the token. Proves nothing about delivery."""
-        exchange = await self._send("GET", self._url("/health"), self._timeouts.health, with_token=False)
+        url = self._url("/health")
+        exchange = await self._send("gateway_health", "GET", url, self._timeouts.health, with_token=False)
         if isinstance(exchange, Unavailable):
             return exchange
         verdict = judge_status(exchange, self._scrub)
@@ -186,7 +190,7 @@ class GatewayClient:
         date = None
         for with_token, expected in ((False, 401), (True, 404)):
             url = self._url("/internal/token-check")
-            exchange = await self._send("GET", url, self._timeouts.health, with_token=with_token)
+            exchange = await self._send("gateway_token", "GET", url, self._timeouts.health, with_token=with_token)
             if isinstance(exchange, Unavailable):
                 return exchange
             if exchange.status != expected:
@@ -200,24 +204,28 @@ class GatewayClient:
             return _UNCLOSABLE
         text = json.dumps(wire.clean_json(body)).encode("ascii")
         path = f"/internal/tasks/{segment}/{verb}"
-        return await self._call("POST", path, self._timeouts.task, wire.parse_closed, text)
+        return await self._call("gateway_task", "POST", path, self._timeouts.task, wire.parse_closed, text)
 
     async def _call(
-        self, method: str, path: str, seconds: float, parse: Callable[[Any], T | None], data: Any = None
+        self, point: str, method: str, path: str, seconds: float, parse: Callable[[Any], T | None], data: Any = None
     ) -> Outcome[T]:
-        exchange = await self._send(method, self._url(path), seconds, data=data)
+        exchange = await self._send(point, method, self._url(path), seconds, data=data)
         return exchange if isinstance(exchange, Unavailable) else self._judge(exchange, parse)
 
     async def _send(
-        self, method: str, url: URL, seconds: float, *, data: Any = None, with_token: bool = True
+        self, point: str, method: str, url: URL, seconds: float, *, data: Any = None, with_token: bool = True
     ) -> Exchange | Unavailable:
+        """One exchange; tests call the moments before and after it by the name of `point`."""
         limits = aiohttp.ClientTimeout(
             total=seconds, sock_connect=self._timeouts.connect, sock_read=min(seconds, self._timeouts.idle)
         )
         headers = dict(self._headers) if with_token else {}
         if isinstance(data, bytes):
             headers["Content-Type"] = "application/json"
-        return await self._transport.exchange(method, url, headers=headers, timeout=limits, data=data)
+        reach(point, "before_request")
+        exchange = await self._transport.exchange(method, url, headers=headers, timeout=limits, data=data)
+        reach(point, "after_reply")
+        return exchange
 
     def _judge(self, exchange: Exchange, parse: Callable[[Any], T | None]) -> Outcome[T]:
         verdict = judge_status(exchange, self._scrub) or exchange.broken

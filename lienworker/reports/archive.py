@@ -9,12 +9,11 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from lienworker.crash import reach
 from lienworker.errors import StoreError
 from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import write
-from lienworker.store.folder import DataFolder, fsync_folder
+from lienworker.store.folder import DataFolder, fsync_folder, rename
 from lienworker.store.results import forget_pending
 
 
@@ -34,8 +33,7 @@ def archive_pending(folder: DataFolder, *, compress: bool) -> Archive | None:
     aside = path.with_name(f".{path.name}.part")
     hashes = _pack(files, aside, compress)
     _verify(aside, hashes)
-    reach("archive.before_rename")
-    aside.rename(path)
+    rename(aside, path, "archive")
     fsync_folder(folder.archive)
     with write("archive"):
         forget_pending([f"pending/{file.name}" for file in files])

@@ -78,8 +78,8 @@ def write(name: str) -> Iterator[None]:
         raise RuntimeError("a write inside a write: pass the work to the outer transaction instead")
     with database.atomic("IMMEDIATE"):
         yield
-        reach(f"{name}.before_commit")
-    reach(f"{name}.after_commit")
+        reach(name, "before_commit")
+    reach(name, "after_commit")
 
 
 def storable(text: str) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from lienworker.crash import reach
 from lienworker.errors import StoreError
 
 _PLAIN = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9 ._-]{0,78}[A-Za-z0-9_-])?")
@@ -36,6 +37,11 @@ class DataFolder:
     @property
     def raw(self) -> Path:
         return self.root / "raw"
+
+    @property
+    def aside(self) -> Path:
+        """Where pages are written before they get their names: one place, so that what a kill leaves is found."""
+        return self.raw / ".aside"
 
     @property
     def pending(self) -> Path:
@@ -80,7 +86,7 @@ class DataFolder:
         """Makes the folder, private to its owner, with the folders inside."""
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for place in (self.raw, self.pending, self.archive, self.logs, self.holders, self.redis):
+            for place in (self.raw, self.aside, self.pending, self.archive, self.logs, self.holders, self.redis):
                 place.mkdir(exist_ok=True, mode=0o700)
         except OSError as problem:
             raise StoreError(f"The data folder {self.root} cannot be made: {problem.strerror}.") from None
@@ -153,8 +159,18 @@ def write_durably(path: Path, text: str) -> None:
         out.write(text)
         out.flush()
         os.fsync(out.fileno())
-    aside.rename(path)
+    rename(aside, path, "small_file")
     fsync_folder(path.parent)
+
+
+def rename(aside: Path, path: Path, name: str) -> None:
+    """The only way in which a file that was written aside gets its place.
+
+    The name is what tests call the points right before and right after it.
+    """
+    reach(name, "before_rename")
+    aside.replace(path)
+    reach(name, "after_rename")
 
 
 def fsync_folder(path: Path) -> None:

@@ -11,9 +11,8 @@ import secrets
 import time
 from typing import Any
 
-from lienworker.crash import reach
 from lienworker.store.database import dict_rows
-from lienworker.store.folder import DataFolder, safe_part
+from lienworker.store.folder import DataFolder, rename, safe_part
 from lienworker.store.results import with_data
 
 _YOUNG_SECONDS = 60.0
@@ -51,8 +50,7 @@ def write_pending(folder: DataFolder, row: dict[str, Any]) -> None:
     path = folder.root / pending_path(row["task_id"])
     aside = path.parent / f".{secrets.token_hex(8)}.part"
     aside.write_bytes(_content(row))
-    aside.rename(path)
-    reach("pending.after_rename")
+    rename(aside, path, "pending")
 
 
 def remove_pending(folder: DataFolder, task_id: str) -> None:

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lienworker.crash import reach
 from lienworker.errors import StoreError
-from lienworker.store.folder import DataFolder, fsync_folder, safe_part
+from lienworker.store.folder import DataFolder, fsync_folder, rename, safe_part
 
 #: Level 6 takes three times as long for a tenth less space.
 _LEVEL = 3
@@ -61,13 +60,13 @@ class WrittenPage:
 
 
 def write_aside(folder: DataFolder, key: PageKey, body: bytes, content_type: str) -> WrittenPage:
-    """Compresses a page into a file beside its final place. Cheap to throw away."""
+    """Compresses a page into a file on the disk of its final place. Cheap to throw away."""
     sha256 = hashlib.sha256(body).hexdigest()
     place = folder.raw / key.place
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     extension = _EXTENSIONS.get(content_type, "html")
     path = place / f"{key.name}.{sha256[:16]}.{extension}.gz"
-    aside = place / f".{secrets.token_hex(8)}.part"
+    aside = folder.aside / f".{secrets.token_hex(8)}.part"
     try:
         aside.write_bytes(gzip.compress(body, _LEVEL, mtime=0))
     except OSError:
@@ -88,9 +87,7 @@ def put_in_place(pages: Sequence[WrittenPage]) -> None:
         finally:
             os.close(handle)
     for page in pages:
-        reach("raw_file.before_rename")
-        page.aside.rename(page.path)
-        reach("raw_file.after_rename")
+        rename(page.aside, page.path, "raw_file")
     for place in {page.path.parent for page in pages}:
         _make_durable(place)
 

@@ -19,6 +19,7 @@ from dramatiq.asyncio import EventLoopThread
 from lienworker.actors.collect import Collector
 from lienworker.actors.fetch import Pump
 from lienworker.actors.fetch_outcomes import Arrived, store_fetches
+from lienworker.actors.heartbeat import _book, send_heartbeat
 from lienworker.actors.runtime import Runtime, running
 from lienworker.actors.scrape import ScrapeRun
 from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
@@ -28,7 +29,7 @@ from lienworker.gateway.client import GatewayClient, Timeouts
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.outbox.balance import balances, wrong_tallies
 from lienworker.outbox.claims import Rules, claim
-from lienworker.outbox.entries import Claimed
+from lienworker.outbox.entries import BLOCKED, Claimed
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.uploads import Claim
 from lienworker.platforms import ParsedPage
@@ -198,3 +199,55 @@ def assert_raw_before_result(gateway: ReferenceGateway) -> None:
     for key, versions in gateway.state.history.items():
         for version in versions:
             assert first[version.row.raw_html_hash] < version.seq, key
+
+
+def assert_nothing_is_sent_after_it_was_acknowledged(gateway: ReferenceGateway) -> None:
+    """Our commits against the Gateway's own log."""
+    ended = {
+        (task_id, topic): at / 1000
+        for task_id, topic, at in all_rows(
+            "SELECT task_id, topic, max(finished_at) FROM outbox WHERE state = 'delivered' GROUP BY 1, 2"
+        )
+    }
+    for raw in gateway.state.raw_uploads:
+        task_id = json.loads(raw.metadata)["task_id"]
+        assert raw.time <= ended[task_id, "upload_raw"] + 0.002, task_id
+    for versions in gateway.state.history.values():
+        for version in versions:
+            assert version.time <= ended[version.row.task_id, "upload_result"] + 0.002, version.row.task_id
+    for call in gateway.state.calls("fail") + gateway.state.calls("complete"):
+        assert call.time <= ended[call.path.split("/")[3], "report_failure"] + 0.002, call.path
+
+
+def time_passes() -> None:
+    """A probe that died with its process is given up after two minutes, a beat is due, and so is every row."""
+    with write("test"):
+        execute("UPDATE breakers SET retry_at = 0")
+        execute("UPDATE facts SET value = value - 120000 WHERE name = 'heartbeat_at'")
+        execute("UPDATE outbox SET due_at = 1 WHERE state = 'waiting' AND due_at < 9e14")
+
+
+def work_to_the_end(here: Runtime, patience: float) -> None:
+    """Polls, fetches, scrapes and uploads in turns."""
+    deadline = time.monotonic() + patience
+    with write("errand"):
+        execute("INSERT OR REPLACE INTO turns VALUES ('collect', ?, '')", (here.holder.id,))
+    collector = Collector(here)
+    if _book(60):
+        send_heartbeat(here)
+    while time.monotonic() < deadline:
+        collector.run(time.monotonic() + 0.01)
+        with here.holder.lease() as token:
+            Pump(here, token, suspects=True).run()
+            ScrapeRun(here, token, True, None).work()
+            Uploader(here, Claim(token, here.rules)).work()
+        if collector._next_poll > time.monotonic() and not _left():
+            return
+        time.sleep(0.01)
+    raise TimeoutError("not done in time")
+
+
+def _left() -> int:
+    """Rows that will still move by themselves."""
+    sql = "SELECT count(*) FROM outbox WHERE state = 'leased' OR (state = 'waiting' AND due_at < ?)"
+    return int(one_row(sql, (BLOCKED,))[0])

@@ -12,9 +12,14 @@ from lienworker.gateway.reference import ReferenceGateway
 from lienworker.store.database import all_rows, one_row
 from tests.node import repeats
 from tests.ondemand.conftest import gateway_tasks
-from tests.ondemand.desk import Desk, assert_raw_before_result, desk
-from tests.ondemand.errands import work_to_the_end
-from tests.ondemand.test_kills_with_gateway import assert_nothing_is_sent_after_it_was_acknowledged, time_passes
+from tests.ondemand.desk import (
+    Desk,
+    assert_nothing_is_sent_after_it_was_acknowledged,
+    assert_raw_before_result,
+    desk,
+    time_passes,
+    work_to_the_end,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -76,8 +76,8 @@ def test_heartbeats_polls_and_uploads_go_on_while_every_fetch_hangs_and_while_pa
 def test_a_real_worker_killed_between_the_gateways_commit_and_ours(
     worker: Node, gateway: ReferenceGateway, site: DemoSite, tmp_path: Path
 ) -> None:
-    """All other points are in `test_kills_with_gateway`, where a kill costs no restart of a stack."""
-    point = "upload_result.after_reply"
+    """All other points are in `tests/walk`, where a kill costs no restart of a stack."""
+    point = "gateway_results.after_reply"
     gateway.enqueue(*gateway_tasks(site, 24))
     mark = tmp_path / "struck"
     with up(worker, LIENWORKER_CRASH_AT=point, LIENWORKER_CRASH_MARK=str(mark)):

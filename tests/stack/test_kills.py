@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -19,22 +18,13 @@ from tests.node import Node, fetched_after_commit, interrupt, repeats, wait_unti
 
 pytestmark = pytest.mark.slow
 
+#: The walk (tests/walk) takes every point, with one worker; here are some with a whole stack around it.
 WORKER_POINTS = [
-    "claim.before_commit",
     "claim.after_commit",
-    "fetch.before_request",
     "fetch.after_reply",
-    "raw_file.before_rename",
     "raw_file.after_rename",
-    "fetch.before_commit",
-    "fetch.after_commit",
-    "scrape.before_parse",
-    "scrape.after_parse",
-    "pending.after_rename",
     "scrape.before_commit",
-    "scrape.after_commit",
-    "relay.before_send",
-    "turn_start.after_commit",
+    "fetch.before_send",
     "beat.before_commit",
     "holder_start.after_commit",
 ]
@@ -60,21 +50,6 @@ def test_a_worker_killed_at_any_point_costs_nothing_but_work_in_hand(
     assert done.returncode == 0, done.stdout + done.stderr
     assert_all_is_well(node, site, 120 if point.startswith("beat") else 60)
     assert repeats(site) <= 4 * 16  # what one process can have in the air
-
-
-@pytest.mark.parametrize("point", ["import.before_commit", "import.after_commit", "import_start.after_commit"])
-def test_an_import_killed_at_any_point_is_finished_by_the_same_command(
-    node: Node, site: DemoSite, tmp_path: Path, point: str
-) -> None:
-    file = write_list(tmp_path / "parcels.jsonl", site.parcels(30))
-    mark = tmp_path / "struck"
-    killed = node.cli("import", file, "--batch-size", "10", LIENWORKER_CRASH_AT=point, LIENWORKER_CRASH_MARK=str(mark))
-    assert killed.returncode == -signal.SIGKILL
-    tasks, rows = node.sql("SELECT (SELECT count(*) FROM tasks), (SELECT count(*) FROM outbox)")[0]
-    assert tasks == rows == (10 if point == "import.after_commit" else 0)
-    assert node.cli("import", file).returncode == 0
-    assert node.sql("SELECT count(*) FROM tasks") == [(30,)]
-    node.doctor()
 
 
 def _random_victim(node: Node, seed: random.Random) -> None:

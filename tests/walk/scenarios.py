@@ -1,0 +1,456 @@
+"""The scenarios of the walk. Together they reach every point; a test says so.
+
+Each is something that happens on a data folder: prepared once, copied for each kill, done until the kill, done again,
+and then looked at from outside.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from lienworker.store.clock import now_ms
+from lienworker.store.database import close, execute, one_row, write
+from lienworker.store.tasks import NewTask
+from tests.node import write_list
+from tests.ondemand.conftest import gateway_tasks
+from tests.ondemand.desk import desk
+from tests.ondemand.test_parcel_order import another_round
+from tests.parsers.shelf import DEFINITION, page, shelf_in
+from tests.walk.stage import KILLED, Stage
+
+_A_MONTH = 30 * 86_400_000
+_LIST = (
+    "<html><h1>Parcels for sale</h1><table><tr><th>Parcel ID</th><th>Owner Name</th><th>Amount Due</th></tr>"
+    "<tr><td><a href='/parcel/00-1'>00-1</a></td><td>OTTER IDA</td><td>$10.00</td></tr>"
+    "<tr><td><a href='/parcel/00-2'>00-2</a></td><td>HERON JO</td><td>$20.00</td></tr></table></html>"
+)
+
+
+class Scenario:
+    """By default: a command, and the same command again."""
+
+    #: What `lienworker` is called with.
+    command: tuple[str, ...] = ()
+    #: What it says at its end, the second time too.
+    exit_code = 0
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    def prepare(self, here: Stage) -> None:
+        """Makes the data folder. Once: the stage of a kill gets a copy."""
+
+    def enter(self, here: Stage) -> None:
+        """What is not in the folder: tasks and faults at the Gateway."""
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.cli(*self.command, **order)
+
+    def again(self, here: Stage) -> None:
+        assert here.cli(*self.command) == self.exit_code, here.said.read_text()[-3000:]
+
+    def check(self, here: Stage, point: str) -> None:
+        """What is special here; the promises are looked at in any case."""
+
+
+class Day(Scenario):
+    """A worker in on-demand mode with one of everything to do: poll, fetch, scrape, upload, report, chores."""
+
+    parked = frozenset({("lost1", "upload_raw", "raw_page_damaged"), ("odd1", "upload_result", "incomplete_key")})
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway) as hands:
+            hands.add(6)
+            hands.add(1, name="lost")
+            (path,) = one_row("SELECT path FROM pages WHERE task_id = 'lost1'")
+            (here.data / path).rename(here.root / "lost")
+            hands.add(1, name="odd", county=None)
+            hands.add(1, name="again", source="local_file")
+            another_round(hands, "again1")
+            hands.add(1, name="older", parcel_id="same")
+            time.sleep(0.003)
+            hands.add(1, name="newer", parcel_id="same")
+            _register(
+                NewTask("gateway", "http://dead.example/1", task_id="dead1"),
+                NewTask("gateway", "http://late.example/1", task_id="late1"),
+                NewTask("gateway", **_row(here, 50, host="localhost"), task_id="jumped1"),
+            )
+            _let_things_go_wrong(here)
+        close()
+        (here.data / "worker_id").unlink()
+
+    def enter(self, here: Stage) -> None:
+        tasks = gateway_tasks(here.county, 6)
+        tasks[3]["target"] = here.county.odd_parcels()[0]  # does not exist: fails, is reported
+        tasks[4]["platform"], tasks[4]["target"] = "demo", {"parcel_id": "no url"}
+        here.gateway.enqueue(*tasks)
+        here.gateway.fault("500", endpoint="work", count=1)
+
+    def act(self, here: Stage, **order: object) -> int:
+        code = here.work(lambda: self._is_over(here), **order)
+        times = {
+            name: record.handed_out_at for name, record in here.gateway.state.tasks.items() if record.handed_out_at
+        }
+        # What the last reply carried may be lost with whoever had it in hand: it was never ours.
+        here.in_the_air = {name for name, at in times.items() if at == max(times.values())}
+        return code
+
+    def again(self, here: Stage) -> None:
+        """A probe that died with its process is given up after two minutes, a beat is due, and so is every row."""
+        here.change(
+            "UPDATE breakers SET retry_at = 0",
+            "UPDATE facts SET value = value - 120000 WHERE name = 'heartbeat_at'",
+            "DELETE FROM facts WHERE name = 'collect_next_poll'",
+            "UPDATE outbox SET due_at = 1 WHERE state = 'waiting' AND due_at < 9e14",
+        )
+        assert here.work(lambda: self._is_over(here)) == 0
+
+    def _is_over(self, here: Stage) -> bool:
+        """Quiet, and every regular thing has had its turn."""
+        return (
+            bool(here.gateway.state.heartbeats)
+            and not here.gateway.state.waiting_tasks
+            and here.is_quiet()
+            and bool(here.sql("SELECT 1 FROM facts WHERE name = 'collect_next_poll'"))
+            and bool(here.sql("SELECT 1 FROM facts WHERE name = 'heartbeat_outcome'"))
+            and bool(here.sql("SELECT 1 FROM workers WHERE beat > 0"))
+            and not here.sql("SELECT 1 FROM pauses")
+        )
+
+    def check(self, here: Stage, point: str) -> None:
+        state, gateway = here.state(), here.gateway.state
+        assert set(here.sql("SELECT task_id, topic, reason FROM outbox WHERE state = 'parked'")) == self.parked, state
+        left = here.sql("SELECT task_id, reason FROM outbox WHERE state IN ('waiting', 'leased', 'held')")
+        assert left == [("lost1", "raw_parked")], state
+        handed_out = {name for name, record in gateway.tasks.items() if record.times_handed_out}
+        kept = {row[0] for row in here.sql("SELECT task_id FROM tasks WHERE task_id LIKE 'task-%'")}
+        assert len(handed_out) == 6
+        assert handed_out - kept <= here.in_the_air, "lost, though it was ours"
+        assert kept == {name for name, record in gateway.tasks.items() if record.state in {"completed", "failed"}}
+        # Six, the one that went round again, the newer of the same parcel, the one whose clock had jumped.
+        assert len(gateway.results) == 6 + 1 + 1 + 1 + len(kept - {"task-4", "task-5"})
+        assert gateway.results["same", "demo", "XX", "Juniper"].task_id == "newer1"
+        assert max(len(versions) for versions in gateway.history.values()) <= 2
+        ended = dict(here.sql("SELECT task_id, status || ' ' || reason FROM tasks WHERE reason IS NOT NULL"))
+        assert (ended["dead1"], ended["late1"]) == ("failed host_down", "expired expired")
+        assert here.county.repeats <= 4, "more than what was in the air"
+        self.find_the_lost_page(here)
+
+    def find_the_lost_page(self, here: Stage) -> None:
+        """The doctor misses it, and is right; what else it finds is the kill's."""
+        (path,) = here.sql("SELECT path FROM pages WHERE task_id = 'lost1'")[0]
+        (here.root / "lost").rename(here.data / path)
+
+
+class Stop(Scenario):
+    """A worker that is told to stop while the Gateway does not answer: what it has in hand goes back untried."""
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway) as hands:
+            hands.add(3)
+        close()
+
+    def enter(self, here: Stage) -> None:
+        here.gateway.fault("hang", endpoint="raw")
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.work(lambda: here.gateway.state.calls("raw"), **order)
+
+    def again(self, here: Stage) -> None:
+        here.gateway.clear_faults()
+        here.change("UPDATE outbox SET due_at = 1 WHERE state = 'waiting' AND due_at < 9e14")
+        assert here.work(here.is_quiet) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        assert len(here.gateway.state.results) == 3
+
+
+class Accident(Scenario):
+    """A page that cannot be written: it is nobody's fault, and the row is given back for later."""
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway):
+            _register(NewTask("gateway", **_row(here, 1, county="Blocked"), task_id="blocked1"))
+        close()
+        self._obstacle(here).parent.mkdir(parents=True)
+        self._obstacle(here).touch()
+
+    def act(self, here: Stage, **order: object) -> int:
+        given_back = "SELECT 1 FROM outbox WHERE topic = 'fetch' AND state = 'waiting'"
+        code = here.work(lambda: here.county.hits and here.sql(given_back), **order)
+        self._obstacle(here).unlink()
+        return code
+
+    def again(self, here: Stage) -> None:
+        self._obstacle(here).unlink(missing_ok=True)
+        here.change("UPDATE outbox SET due_at = 1 WHERE state = 'waiting' AND due_at < 9e14")
+        assert here.work(here.is_quiet) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"completed": 1}
+        assert len(here.gateway.state.results) == 1
+
+    def _obstacle(self, here: Stage) -> Path:
+        return here.data / "raw" / "demo" / "XX" / "Blocked"
+
+
+class Import(Scenario):
+    """A file into a new folder, in batches."""
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.cli("import", self._file(here), "--batch-size", "4", **order)
+
+    def again(self, here: Stage) -> None:
+        tasks = here.sql("SELECT count(*) FROM sqlite_master WHERE name = 'tasks'") != [(0,)]
+        if tasks:
+            counts = here.sql("SELECT (SELECT count(*) FROM tasks), (SELECT count(*) FROM outbox)")[0]
+            assert counts in {(0, 0), (4, 4), (8, 8), (10, 10)}
+        assert here.cli("import", self._file(here)) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"pending": 10}
+        assert here.sql("SELECT count(*) FROM outbox WHERE topic = 'fetch' AND state = 'waiting'") == [(10,)]
+
+    def _file(self, here: Stage) -> str:
+        return write_list(here.root / "parcels.jsonl", here.county.parcels(10))
+
+
+class Replay(Scenario):
+    """The manual resync of what standalone mode held."""
+
+    command = ("outbox", "replay")
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway, STANDALONE="true") as hands:
+            hands.add(6)
+        close()
+
+    def enter(self, here: Stage) -> None:
+        here.settings["STANDALONE"] = "true"
+
+    def check(self, here: Stage, point: str) -> None:
+        assert len(here.gateway.state.results) == 6
+        assert here.sql("SELECT DISTINCT state FROM outbox") == [("delivered",)]
+
+
+class Discard(Replay):
+    """Raw files are given up by hand: no result waits for one for ever."""
+
+    command = ("outbox", "discard", "--topic", "upload_raw", "--yes")
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.state()["upload_raw discarded operator"] == 6
+        assert here.state()["upload_result parked raw_discarded"] == 6
+
+
+class Follow(Scenario):
+    """A list by hand, and its parcels as tasks."""
+
+    def act(self, here: Stage, **order: object) -> int:
+        here.county.lists["/parcel/list"] = _LIST
+        return here.cli(*self._command(here), **order)
+
+    def again(self, here: Stage) -> None:
+        assert here.cli(*self._command(here)) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"completed": 1, "pending": 2}
+
+    def _command(self, here: Stage) -> tuple[str, ...]:
+        url = f"{here.county.url}/parcel/list"
+        return ("scrape", url, "--platform", "generic", "--follow", "--state", "XX", "--county", "Marsh")
+
+
+class Queue(Follow):
+    """The same left to the stack."""
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"pending": 1}
+        assert here.sql("SELECT json_extract(target_json, '$.follow.county') FROM tasks") == [("Marsh",)]
+
+    def _command(self, here: Stage) -> tuple[str, ...]:
+        return (*super()._command(here), "--queue-only")
+
+
+class Send(Scenario):
+    """`scrape_url.send`: in SQLite before it is in Redis."""
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.start("send", url=_row(here, 1)["url"], **order).wait()
+
+    def again(self, here: Stage) -> None:
+        assert self.act(here) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.sql("SELECT count(*) FROM tasks") == here.sql("SELECT count(*) FROM outbox") == [(1,)]
+
+
+class Retry(Scenario):
+    """Failed tasks go round again, by hand."""
+
+    command = ("tasks", "retry", "--all")
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway):
+            _register(*(NewTask("cli", **_row(here, n)) for n in range(1, 6)))
+            with write("test"):
+                execute("UPDATE outbox SET state = 'delivered', reason = 'http_404', finished_at = 1")
+                execute("UPDATE tasks SET status = 'failed', reason = 'http_404'")
+        close()
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"pending": 5}
+        assert here.state() == {"fetch delivered http_404": 5, "fetch waiting ": 5}
+
+
+class Pause(Scenario):
+    command = ("pause", "--upload")
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.sql("SELECT lane, cause FROM pauses") == [("upload", "operator")]
+
+
+class Archive(Scenario):
+    """Every result is in an archive or among the pending files, never nowhere."""
+
+    command = ("results", "archive", "--compress")
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway, STANDALONE="true") as hands:
+            hands.add(5)
+        close()
+
+    def again(self, here: Stage) -> None:
+        assert self._places(here) == {f"p{n}" for n in range(1, 6)}
+        super().again(here)
+
+    def check(self, here: Stage, point: str) -> None:
+        assert self._places(here) == {f"p{n}" for n in range(1, 6)}
+        assert list((here.data / "pending").glob("*.json")) == []
+
+    def _places(self, here: Stage) -> set[str]:
+        import tarfile
+
+        names = [path.stem for path in (here.data / "pending").glob("*.json")]
+        for archive in (here.data / "archive").glob("*.tar.gz"):
+            with tarfile.open(archive) as packed:
+                names += [Path(name).stem for name in packed.getnames()]
+        return {name.partition("~")[0] for name in names}
+
+
+class Export(Archive):
+    """A file appears whole or not at all."""
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.cli(*self._command(here), **order)
+
+    def again(self, here: Stage) -> None:
+        for aside in here.root.glob(".results.json.*.part"):
+            import os
+
+            os.utime(aside, (0, 0))
+        if (here.root / "results.json").exists():
+            assert len(json.loads((here.root / "results.json").read_text())) == 5
+        assert here.cli(*self._command(here)) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        assert len(json.loads((here.root / "results.json").read_text())) == 5
+
+    def _command(self, here: Stage) -> tuple[str, ...]:
+        return ("results", "export", "--format", "json", "--output", str(here.root / "results.json"))
+
+
+class Reparse(Scenario):
+    """Stored pages through a mended parser: what changed goes out again, once; the paused county goes on."""
+
+    command = ("reparse",)
+    pages, paused = 60, 10
+
+    def prepare(self, here: Stage) -> None:
+        with shelf_in(here.root) as shelf:
+            shelf.add("Marsh", {str(n): page(n) for n in range(30)})
+            shelf.work()
+            shelf.add("Marsh", {str(n): page(n, "holder") for n in range(30, self.pages)})
+            shelf.work()
+            shelf.add("Marsh", {str(n): page(n, "holder") for n in range(100, 100 + self.paused)})
+            shelf.work(0)
+            with write("test"):  # as the next page's commit does
+                execute("UPDATE outbox SET state = 'held', reason = 'drift' WHERE state = 'waiting'")
+        close()
+        (here.root / "platforms" / "quarry.toml").write_text(DEFINITION.format(owner="#owner, #holder", version="2"))
+
+    def enter(self, here: Stage) -> None:
+        here.settings["STANDALONE"] = "true"
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"completed": self.pages, "pending": self.paused}
+        assert here.sql("SELECT count(*) FROM results WHERE json_extract(data, '$.owner_name') IS NULL") == [(0,)]
+        assert here.sql("SELECT count(*) FROM outbox WHERE reason = 'drift'") == [(0,)], here.state()
+        assert here.sql("SELECT count(*) FROM outbox WHERE topic = 'fetch' AND state = 'waiting'") == [(self.paused,)]
+        # A result that changed goes out once more: one row for each of its generations, and no other.
+        sent = "SELECT count(*) FROM outbox WHERE topic = 'upload_result' GROUP BY task_id, generation"
+        assert set(here.sql(sent)) == {(1,)}
+        newest = "SELECT count(*) FROM outbox WHERE topic = 'upload_result' AND generation > 1"
+        assert here.sql(newest) == [(30,)]
+
+
+class Accept(Reparse):
+    """A person takes the changed pages as they are."""
+
+    command = ("platforms", "accept", "--all")
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.sql("SELECT count(*) FROM outbox WHERE reason = 'drift'") == [(0,)], here.state()
+        assert here.sql("SELECT count(*) FROM outbox WHERE topic = 'fetch' AND state = 'waiting'") == [(self.paused,)]
+
+
+class AskTheGateway(Scenario):
+    """A look at the Gateway leaves nothing behind."""
+
+    command = ("gateway", "check")
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.gateway.state.calls("work") == []
+
+
+def _row(here: Stage, number: int, *, host: str = "127.0.0.1", **changes: str) -> dict[str, str]:
+    row = here.county.parcels(1, number)[0] | changes
+    return {**row, "url": row["url"].replace("127.0.0.1", host)}
+
+
+def _register(*tasks: NewTask) -> None:
+    from lienworker.outbox.registration import register_in_transaction
+
+    with write("test"):
+        register_in_transaction(tasks)
+
+
+def _let_things_go_wrong(here: Stage) -> None:
+    """What the chores are for: a dead host, a task that came too late, a clock that was wrong, a disk that was full."""
+    now = now_ms()
+    jumped = f"host = 'localhost:{here.county.url.rpartition(':')[2]}'"
+    with write("test"):
+        execute(
+            "UPDATE hosts SET failing_since = 1, failures_in_a_row = 9, cooling_until = ? WHERE host = 'dead.example'",
+            (now + 600_000,),
+        )
+        execute("UPDATE tasks SET expires_at = '2020-01-01T00:00:00.000Z' WHERE task_id = 'late1'")
+        execute("UPDATE outbox SET due_at = ? WHERE task_id = 'jumped1'", (now + _A_MONTH,))
+        execute(f"UPDATE backlog SET not_before = ? WHERE {jumped}", (now + _A_MONTH,))
+        execute(f"UPDATE hosts SET next_allowed_at = ? WHERE {jumped}", (now + _A_MONTH,))
+        execute("INSERT INTO breakers (endpoint, is_open, retry_at) VALUES ('tasks', 1, ?)", (now + _A_MONTH,))
+        execute("INSERT INTO pauses VALUES ('intake', 'disk', '2020-01-01T00:00:00.000Z', 'only 1 MB is free')")
+        # So that the newer one of the same parcel is there first.
+        execute("UPDATE outbox SET due_at = due_at + 150 WHERE task_id = 'older1' AND topic = 'upload_raw'")
+
+
+#: In the order in which they are preferred: the first that reaches a point is the one in which it is killed.
+SCENARIOS: list[Scenario] = [
+    Day(), Stop(), Accident(), Import(), Replay(), Discard(), Follow(), Queue(), Send(), Retry(), Pause(), Archive(),
+    Export(), Reparse(), Accept(), AskTheGateway(),
+]  # fmt: skip
+
+__all__ = ["KILLED", "SCENARIOS", "Day", "Discard", "Scenario"]
