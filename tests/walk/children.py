@@ -142,7 +142,7 @@ def _live(order: dict[str, Any]) -> int:
     seen: Counter[str] = Counter()
     crash.watch(_hook(seen, order.get("at"), order.get("hit", 1)))
     try:
-        code: int = {"worker": _work, "cli": _cli, "send": _send}[order["errand"]](order)
+        code: int = {"worker": _work, "cli": _cli, "send": _send, "tick": _tick}[order["errand"]](order)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     if "trace" in order:
@@ -175,6 +175,19 @@ def _send(order: dict[str, Any]) -> int:
     from lienworker.actors import scrape_url
 
     scrape_url.send(order["url"])
+    return 0
+
+
+def _tick(_order: dict[str, Any]) -> int:
+    """The schedule, for one of its minutes."""
+    from lienworker.actors import broker
+    from lienworker.stack.schedule import Ticks, note_tick
+    from lienworker.store.database import open_store
+
+    open_store(Path(os.environ["LIENWORKER_DATA_DIR"]))
+    note_tick()
+    broker.add_middleware(Ticks())
+    broker.get_actor("relay").send()
     return 0
 
 

@@ -288,6 +288,19 @@ class Send(Scenario):
         assert here.sql("SELECT count(*) FROM tasks") == here.sql("SELECT count(*) FROM outbox") == [(1,)]
 
 
+class Tick(Scenario):
+    """The schedule sends, and notes that it lives."""
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.start("tick", **order).wait()
+
+    def again(self, here: Stage) -> None:
+        assert self.act(here) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.sql("SELECT count(*) FROM facts WHERE name = 'schedule_at'") == [(1,)]
+
+
 class Retry(Scenario):
     """Failed tasks go round again, by hand."""
 
@@ -449,8 +462,8 @@ def _let_things_go_wrong(here: Stage) -> None:
 
 #: In the order in which they are preferred: the first that reaches a point is the one in which it is killed.
 SCENARIOS: list[Scenario] = [
-    Day(), Stop(), Accident(), Import(), Replay(), Discard(), Follow(), Queue(), Send(), Retry(), Pause(), Archive(),
-    Export(), Reparse(), Accept(), AskTheGateway(),
+    Day(), Stop(), Accident(), Import(), Replay(), Discard(), Follow(), Queue(), Send(), Tick(), Retry(), Pause(),
+    Archive(), Export(), Reparse(), Accept(), AskTheGateway(),
 ]  # fmt: skip
 
 __all__ = ["KILLED", "SCENARIOS", "Day", "Discard", "Scenario"]
