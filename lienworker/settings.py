@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -58,6 +59,16 @@ def _number(kind: type[int] | type[float], low: float, high: float) -> Callable[
     return parse
 
 
+def _days(value: str) -> float:
+    """Days to keep something; `forever` never ends."""
+    if value.strip().lower() == "forever":
+        return math.inf
+    try:
+        return float(_number(float, 0, 36500)(value))
+    except ValueError:
+        raise ValueError("use a number of days from 0 to 36500, or forever") from None
+
+
 def _url(*schemes: str) -> Callable[[str], str]:
     def parse(value: str) -> str:
         scheme, mark, rest = value.strip().partition("://")
@@ -84,6 +95,8 @@ def _as_text(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if value == math.inf:
+        return "forever"
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
@@ -226,6 +239,43 @@ class Settings:
         100,
         _number(int, 0, 10**9),
         "Free megabytes under which fetching stops until there is room.",
+    )
+    data_max_mb: int = _setting(
+        "LIENWORKER_DATA_MAX_MB",
+        0,
+        _number(int, 0, 10**9),
+        "Megabytes that the data folder may take; from 80 % on it warns, from 90 % on no new work is taken, at 100 % "
+        "fetching stops until there is room. 0: as large as the disk allows.",
+    )
+    keep_raw: float = _setting(
+        "LIENWORKER_KEEP_RAW_DAYS",
+        30.0,
+        _days,
+        "Days that a raw page is kept once its result was delivered (or its task failed); `forever` for always.",
+    )
+    keep_steps: float = _setting(
+        "LIENWORKER_KEEP_STEPS_DAYS",
+        14.0,
+        _days,
+        "Days that the finished steps of a task and their errors are kept.",
+    )
+    keep_tasks: float = _setting(
+        "LIENWORKER_KEEP_TASKS_DAYS",
+        90.0,
+        _days,
+        "Days that an ended task is kept with its delivered result. What is not delivered is never purged.",
+    )
+    keep_archived: float = _setting(
+        "LIENWORKER_KEEP_ARCHIVED_DAYS",
+        math.inf,
+        _days,
+        "Days that a result is kept that no Gateway has but that `results archive` has packed.",
+    )
+    keep_history: float = _setting(
+        "LIENWORKER_KEEP_HISTORY_DAYS",
+        365.0,
+        _days,
+        "Days that the audit, the list of imports, their rejects and the counties' figures are kept.",
     )
     platforms_folder: Path | None = _setting(
         "LIENWORKER_PLATFORMS",

@@ -10,6 +10,7 @@ from lienworker.actors.fetch import fetch
 from lienworker.actors.heartbeat import heartbeat
 from lienworker.actors.one_url import scrape_url
 from lienworker.actors.scrape import scrape
+from lienworker.actors.upkeep import upkeep
 from lienworker.actors.upload import upload
 
-__all__ = ["broker", "collect", "fetch", "heartbeat", "relay", "scrape", "scrape_url", "upload"]
+__all__ = ["broker", "collect", "fetch", "heartbeat", "relay", "scrape", "scrape_url", "upkeep", "upload"]

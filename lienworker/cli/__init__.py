@@ -26,6 +26,7 @@ from lienworker.cli import (
     running,
     scraping,
     tasks,
+    upkeep,
     web,
 )
 from lienworker.errors import LienworkerError, OperatorError
@@ -51,6 +52,7 @@ for command in (
     outbox.outbox, gateway.gateway, pausing.pause, pausing.resume, platforms.platforms, reparsing.reparse,
     web.web,
     analyzing.analyze, inspection.status, inspection.doctor, inspection.health, completing.completion,
+    upkeep.purge,
 ):  # fmt: skip
     cli.add_command(command)
 

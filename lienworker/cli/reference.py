@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
@@ -46,6 +47,8 @@ def _shown(default: object) -> str:
         return "(unset)"
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
+    if default == math.inf:
+        return "`forever`"
     return f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
 
 

@@ -214,6 +214,11 @@ def is_unlocked(folder: DataFolder, holder: str) -> bool:
     return True
 
 
+def anybody_alive(folder: DataFolder) -> bool:
+    """Whether any process works on the folder, with or without a stack around it."""
+    return any(not is_unlocked(folder, path.name) for path in folder.holders.glob("*"))
+
+
 def free_token(token: str, *, blame: bool, later: bool) -> None:
     """Gives back what a claim still holds; after an accident for later, so that it does not turn in circles."""
     if not _leased("lease_token = ?", token):

@@ -72,6 +72,20 @@ def fold_old() -> None:
         execute("DELETE FROM set_aside WHERE n <= 0")
 
 
+def fold_counties(before: int) -> None:
+    """Days of counties before a minute become "ever", too: nobody compares with them any more."""
+    condition = f"name IN {_DAILY} AND minute > 0 AND minute < ?"
+    if not one_row(f"SELECT 1 FROM rollups WHERE {condition} LIMIT 1", (before,)):
+        return
+    with write("rollup_fold"):
+        execute(
+            f"INSERT INTO rollups SELECT name, key, 0, sum(n), sum(total) FROM rollups WHERE {condition} GROUP BY 1, 2"
+            " ON CONFLICT DO UPDATE SET n = n + excluded.n, total = total + excluded.total",
+            (before,),
+        )
+        execute(f"DELETE FROM rollups WHERE {condition}", (before,))
+
+
 def _fold(target: str, before: int, which: str) -> None:
     condition = f"minute < ? AND {which}"
     # A level is not a sum: the one that was noted on the full hour stands for it.

@@ -1,0 +1,131 @@
+"""purge: letting go of what is old and delivered, by hand."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from lienworker.cli.common import load_settings, open_folder, plural
+
+if TYPE_CHECKING:
+    from lienworker.outbox.retention import Keep
+    from lienworker.outbox.sweeps import Purged
+    from lienworker.settings import Settings
+    from lienworker.store.folder import DataFolder
+
+_HOURS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "": 1.0}
+
+
+class Days(click.ParamType[float]):
+    """30, 30d, 12h or 4w, as days."""
+
+    name = "age"
+
+    def convert(self, value: object, param: click.Parameter | None, context: click.Context | None) -> float:
+        found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)\s*([hdw]?)", str(value).strip().lower())
+        if found is None:
+            self.fail(f"{value!r} is no age: use days (30 or 30d), hours (12h) or weeks (4w).", param, context)
+        return float(found[1]) * _HOURS[found[2]]
+
+
+@click.command(epilog="Example: lienworker purge --older-than 7d --only raw --dry-run")
+@click.option("--older-than", type=Days(), help="Tasks, raw pages and steps over this age (30, 12h, 4w), not as set.")
+@click.option(
+    "--only",
+    "what",
+    multiple=True,
+    type=click.Choice(["tasks", "raw", "steps", "history"]),
+    help="Only this; may be given several times.",
+)
+@click.option(
+    "--archived", is_flag=True, help="Also results that no Gateway has, if `results archive` has packed them."
+)
+@click.option("--vacuum", is_flag=True, help="Write the database anew afterwards, as small as it can be. Needs a stop.")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and touch nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def purge(
+    older_than: float | None, what: tuple[str, ...], archived: bool, vacuum: bool, dry_run: bool, yes: bool
+) -> None:
+    """Let go of what is old and delivered: tasks with their results, raw pages, finished steps.
+
+    How long each is kept is set by LIENWORKER_KEEP_…; a running stack does the same once an hour. What is not delivered
+    (waiting, held, parked) is never purged, nor its raw page. Works beside a running stack, except --vacuum.
+    """
+    from lienworker.outbox.retention import WHAT, plan
+
+    settings = load_settings()
+    folder = open_folder(settings)
+    keep = _keep(settings, older_than, archived).only(what or WHAT)
+    if vacuum and not dry_run:
+        _refuse_beside_a_stack(folder)
+    found = plan(keep, folder)
+    _say("To be purged" if found.rows else "Nothing is old enough to be purged", found)
+    if found.archived:
+        click.echo(
+            f"  Of these, {plural(found.archived, 'result')} no Gateway has: only the archive keeps what they said."
+        )
+    if dry_run:
+        return
+    if found.rows:
+        if not yes:
+            click.confirm("Purge?", abort=True, err=True)
+        _purge(keep, folder)
+    if vacuum:
+        _vacuum(folder)
+
+
+def _keep(settings: Settings, older_than: float | None, archived: bool) -> Keep:
+    from lienworker.outbox.retention import Keep
+
+    keep = Keep.of(settings)
+    if older_than is not None:
+        keep = replace(keep, raw=older_than, steps=older_than, tasks=older_than)
+    if archived and math.isinf(keep.archived):
+        keep = replace(keep, archived=keep.tasks)
+    return keep
+
+
+def _say(head: str, found: Purged) -> None:
+    click.echo(f"{head}{':' if found.rows else '.'}")
+    lines = (
+        (found.tasks, "task", f", {plural(found.results, 'result')} among what goes with them"),
+        (found.pages, "raw page", f", {found.size / 1_000_000:,.1f} MB"),
+        (found.steps, "finished step", ""),
+        (found.history, "line", " of audit and imports"),
+    )
+    for n, noun, rest in lines:
+        if n:
+            click.echo(f"  {plural(n, noun)}{rest}")
+
+
+def _purge(keep: Keep, folder: DataFolder) -> None:
+    from lienworker.outbox.retention import Pace
+    from lienworker.outbox.retention import purge as let_go
+    from lienworker.store.doomed import doomed_count
+
+    pace = Pace()
+    done = let_go(keep, folder, pace)
+    _say("Purged", done)
+    if left := doomed_count():
+        click.echo(f"  {plural(left, 'raw file')} that came minutes ago will be removed by the next purge.")
+    click.echo(f"Other writers waited {1000 * pace.longest:.0f} ms at most.", err=True)
+
+
+def _refuse_beside_a_stack(folder: DataFolder) -> None:
+    from lienworker.errors import BusyError
+    from lienworker.outbox.leases import anybody_alive
+    from lienworker.stack.supervisor import is_stack_running
+
+    if is_stack_running(folder) or anybody_alive(folder):
+        raise BusyError(f"Workers run on {folder.root}: stop them first, or leave out --vacuum.")
+
+
+def _vacuum(folder: DataFolder) -> None:
+    from lienworker.store.space import vacuum
+
+    before, after = vacuum(folder)
+    click.echo(f"The database took {before / 1_000_000:,.1f} MB and takes {after / 1_000_000:,.1f} MB now.")

@@ -1,0 +1,244 @@
+"""Purging: what is delivered and old goes, in small steps that hold nobody up. What is not delivered never goes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+from lienworker.errors import BusyError
+from lienworker.outbox.sweeps import PageSweep, Purged, StepSweep, Sweep, TaskSweep
+from lienworker.settings import Settings
+from lienworker.store.audit import note_action
+from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.database import all_rows, execute, one_row, write
+from lienworker.store.doomed import remove_doomed
+from lienworker.store.facts import fact, set_fact
+from lienworker.store.folder import DataFolder, try_lock
+from lienworker.store.pending import remove_pending
+from lienworker.store.rollups import fold_counties
+from lienworker.store.space import checkpoint, shrink_a_bit
+
+_DAY_MS = 86_400_000
+#: How long one transaction should keep other writers waiting, s: the size of a slice follows from it.
+_HOLD_SECONDS = 0.02
+_SMALLEST, _LARGEST = 5, 1000
+_FILES = 200
+WHAT = ("tasks", "raw", "steps", "history")
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How many days what is kept; infinite where it never goes."""
+
+    raw: float
+    steps: float
+    tasks: float
+    archived: float
+    history: float
+
+    @classmethod
+    def of(cls, settings: Settings) -> Keep:
+        return cls(
+            settings.keep_raw, settings.keep_steps, settings.keep_tasks, settings.keep_archived, settings.keep_history
+        )
+
+    def only(self, what: tuple[str, ...]) -> Keep:
+        """The same for some of it; the rest is kept. What is archived goes with the tasks."""
+        names = {"tasks": ("tasks", "archived")}
+        chosen = {name for word in what for name in names.get(word, (word,))}
+        rest = {name: math.inf for name in ("raw", "steps", "tasks", "archived", "history") if name not in chosen}
+        return replace(self, **rest)
+
+    def in_words(self) -> str:
+        said = {"tasks": self.tasks, "raw": self.raw, "steps": self.steps, "archived": self.archived}
+        return ", ".join(f"{name} over {days:g} days" for name, days in said.items() if days < math.inf)
+
+
+def _before(days: float) -> int:
+    return 0 if math.isinf(days) else now_ms() - int(days * _DAY_MS)
+
+
+def sweeps(keep: Keep) -> list[Sweep]:
+    """Whole tasks first: what goes with them need not be looked at again."""
+    found: list[Sweep] = []
+    if keep.tasks < math.inf:
+        found.append(TaskSweep(_before(keep.tasks)))
+    if keep.archived < math.inf:
+        found.append(TaskSweep(_before(keep.archived), archived=True))
+    if keep.raw < math.inf:
+        found.append(PageSweep(_before(keep.raw), _before(keep.tasks)))
+    if keep.steps < math.inf:
+        found.append(StepSweep(_before(keep.steps), _before(keep.tasks)))
+    return found
+
+
+@dataclass
+class Pace:
+    """How much goes in one transaction, so that none takes long; and a rest after each, so that others get in."""
+
+    limit: int = 50
+    longest: float = 0.0
+    is_over: Callable[[], bool] = field(default=lambda: False)
+
+    @contextmanager
+    def hold(self, name: str, n: int) -> Iterator[None]:
+        """A transaction on n items, timed from when it has begun."""
+        with write(name):
+            began = time.perf_counter()
+            yield
+        held = time.perf_counter() - began
+        self.longest = max(self.longest, held)
+        if n >= self.limit or held > _HOLD_SECONDS:
+            self.limit = min(_LARGEST, max(_SMALLEST, int(self.limit * min(2.0, _HOLD_SECONDS / max(held, 1e-4)))))
+        # SQLite's waiting writers look again after a while: without a rest they might never find the moment.
+        time.sleep(max(0.005, held))
+
+
+def plan(keep: Keep, folder: DataFolder) -> Purged:
+    """What a purge would let go of. Nothing is touched."""
+    found = Purged()
+    for sweep in sweeps(keep):
+        for items in _windows(sweep, lambda: False):
+            _count(sweep, items, found, folder.root)
+    found.history = sum(_history(keep, "SELECT count(*)"))
+    return found
+
+
+def _windows(sweep: Sweep, is_over: Callable[[], bool], after: str = "") -> Iterator[list[tuple[object, ...]]]:
+    while not is_over():
+        window = sweep.look(after)
+        yield window.items
+        if window.next is None:
+            return
+        after = window.next
+
+
+def _count(sweep: Sweep, items: list[tuple[object, ...]], found: Purged, root: Path) -> None:
+    if sweep.name == "steps":
+        found.steps += len(items)
+        return
+    if sweep.name == "raw":
+        paths = [str(item[2]) for item in items]
+    else:
+        found.tasks += len(items)
+        found.archived += len(items) if sweep.name == "archived" else 0
+        paths = []
+        for item in items:
+            sql = "SELECT path FROM pages WHERE task_id = ? AND purged_at IS NULL"
+            paths += [path for (path,) in all_rows(sql, item)]
+            found.steps += one_row("SELECT count(*) FROM outbox WHERE task_id = ?", item)[0]
+            found.results += one_row("SELECT count(*) FROM results WHERE task_id = ?", item)[0]
+    found.pages += len(paths)
+    found.files += len(paths)
+    found.size += sum(path.stat().st_size for name in paths if (path := root / name).is_file())
+
+
+@contextmanager
+def alone(folder: DataFolder) -> Iterator[None]:
+    """A purge and a backup do not meet: a backup needs the files that its rows name."""
+    lock: IO[str] | None = try_lock(folder.root / "upkeep.lock")
+    if lock is None:
+        raise BusyError(f"Another purge or a backup is at work on {folder.root}: wait until it is done.")
+    try:
+        yield
+    finally:
+        lock.close()
+
+
+def purge(keep: Keep, folder: DataFolder, pace: Pace, *, remembering: bool = False) -> Purged:
+    """Lets go of everything that is old and settled. `remembering` goes on where the last one was stopped."""
+    purged = Purged()
+    with alone(folder):
+        for sweep in sweeps(keep):
+            _sweep(sweep, folder, pace, purged, remembering=remembering)
+        if not pace.is_over():
+            _purge_history(keep, folder, purged)
+            note_end(keep, purged)
+        _remove_files(folder, pace, purged)
+        while not pace.is_over() and shrink_a_bit():
+            time.sleep(0.02)
+        checkpoint()
+    return purged
+
+
+def _sweep(sweep: Sweep, folder: DataFolder, pace: Pace, purged: Purged, *, remembering: bool) -> None:
+    place = f"purge_{sweep.name}_place"
+    after = (fact(place) or "") if remembering else ""
+    while not pace.is_over():
+        window = sweep.look(after)
+        start = 0
+        while start < len(window.items) and not pace.is_over():
+            items = window.items[start : start + pace.limit]
+            with pace.hold(f"purge_{sweep.name}", len(items)):
+                sweep.let_go(items, purged)
+            start += len(items)
+            while purged.pending:
+                remove_pending(folder, purged.pending.pop())
+        if start < len(window.items):
+            break
+        after = window.next or ""
+        if window.next is None:
+            break
+    if remembering:
+        with write("purge_place"):
+            set_fact(place, after)
+
+
+def _remove_files(folder: DataFolder, pace: Pace, purged: Purged) -> None:
+    after = ""
+    while not pace.is_over():
+        removal = remove_doomed(folder, after, _FILES)
+        purged.files += removal.files
+        purged.size += removal.size
+        if not removal.last:
+            return
+        after = removal.last
+        time.sleep(0.005)
+
+
+def note_end(keep: Keep, purged: Purged) -> None:
+    if purged.rows:
+        with write("purge_audit"):
+            note_action("purge", keep.in_words(), purged.rows)
+
+
+def _history(keep: Keep, verb: str) -> list[int]:
+    """The audit, and imports that no task refers to."""
+    if math.isinf(keep.history):
+        return []
+    before = rfc3339(_before(keep.history))
+    parts = (
+        ("FROM audit WHERE at < ?", before),
+        (
+            "FROM imports WHERE coalesce(finished_at, started_at) < ? AND status <> 'running'"
+            " AND NOT EXISTS (SELECT 1 FROM tasks WHERE import_id = imports.id)",
+            before,
+        ),
+    )
+    counts = []
+    for part, value in parts:
+        cursor = execute(f"{verb} {part}", (value,))
+        counts.append(cursor.rowcount if verb == "DELETE" else int(cursor.fetchone()[0]))
+    return counts
+
+
+def _purge_history(keep: Keep, folder: DataFolder, purged: Purged) -> None:
+    if math.isinf(keep.history):
+        return
+    fold_counties(_before(keep.history) // 60_000)
+    if not sum(_history(keep, "SELECT count(*)")):
+        return
+    old = rfc3339(_before(keep.history))
+    sql = "SELECT rejects_path FROM imports WHERE rejects_path IS NOT NULL AND coalesce(finished_at, started_at) < ?"
+    rejects = {path for (path,) in all_rows(sql, (old,))}
+    with write("purge_history"):
+        purged.history += sum(_history(keep, "DELETE"))
+        rejects -= {path for (path,) in all_rows("SELECT rejects_path FROM imports WHERE rejects_path IS NOT NULL")}
+    for path in map(Path, rejects):
+        if path.parent == folder.rejects and path.is_file():
+            path.unlink(missing_ok=True)

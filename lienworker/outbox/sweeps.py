@@ -1,0 +1,225 @@
+"""What a purge goes through, oldest first: whole tasks, raw pages, finished steps.
+
+A sweep finds candidates a window at a time without holding anybody up, and lets go of them in a short transaction that
+looks at each again. It remembers how far it has come, so that what cannot go yet is not looked at over and over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lienworker.outbox.deliveries import parcel_key
+from lienworker.outbox.entries import count_rows
+from lienworker.outbox.settled import ARCHIVED, ENDED, OPEN_ROWS, SETTLED, UNSYNCED
+from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.database import all_rows, execute, one_row
+from lienworker.store.doomed import doom
+
+_OVER = "('delivered', 'superseded', 'discarded')"
+_NAME = "coalesce(nullif(t.parcel_id, ''), t.task_id)"
+#: Rows looked at in one go.
+_WINDOW = 2000
+
+
+@dataclass
+class Purged:
+    """How much was let go of (or would be)."""
+
+    tasks: int = 0
+    results: int = 0
+    #: of the results, those that are only in an archive
+    archived: int = 0
+    pages: int = 0
+    steps: int = 0
+    tries: int = 0
+    history: int = 0
+    files: int = 0
+    size: int = 0
+    #: results whose file for people goes with them
+    pending: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        return self.tasks + self.pages + self.steps + self.history
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Candidates, and where the next window begins; None at the end."""
+
+    items: list[tuple[Any, ...]]
+    next: str | None
+
+
+class Sweep(Protocol):
+    name: str
+
+    def look(self, after: str) -> Window: ...
+
+    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None: ...
+
+
+class TaskSweep:
+    """Tasks that ended before a time, with everything that belongs to them."""
+
+    def __init__(self, before_ms: int, *, archived: bool = False) -> None:
+        self.name = "archived" if archived else "tasks"
+        self._before = rfc3339(before_ms)
+        self._which = ARCHIVED if archived else SETTLED
+        self._archived = archived
+
+    def look(self, after: str) -> Window:
+        ended, _, rowid = after.partition(" ")
+        rows = all_rows(
+            "SELECT t.completed_at, t.rowid, t.task_id FROM tasks t INDEXED BY tasks_by_end"
+            " WHERE t.completed_at >= ? AND t.completed_at < ? AND (t.completed_at > ? OR t.rowid > ?)"
+            " ORDER BY t.completed_at, t.rowid LIMIT ?",
+            (ended, self._before, ended, int(rowid or 0), _WINDOW),
+        )
+        items = [(task_id,) for *_, task_id in rows if self._may_go(task_id)]
+        return Window(items, f"{rows[-1][0]} {rows[-1][1]}" if len(rows) == _WINDOW else None)
+
+    def _may_go(self, task_id: str) -> bool:
+        sql = f"SELECT 1 FROM tasks t WHERE t.task_id = ? AND t.completed_at < ? AND {self._which}"
+        return one_row(sql, (task_id, self._before)) is not None
+
+    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
+        oldest_page = _oldest_page_to_be_scraped()
+        for (task_id,) in items:
+            if self._may_go(task_id):
+                self._purge(task_id, purged, oldest_page)
+
+    def _purge(self, task_id: str, purged: Purged, oldest_page: str) -> None:
+        if self._archived:  # a person has said so: they end as what a person gave up
+            sql = "UPDATE outbox SET state = 'discarded', reason = 'archived', finished_at = ? WHERE task_id = ?"
+            execute(sql + " AND state = 'held'", (now_ms(), task_id))
+            purged.archived += 1
+        files = all_rows(
+            f"SELECT p.path, {_NAME} FROM pages p JOIN tasks t ON t.task_id = p.task_id"
+            " WHERE p.task_id = ? AND p.purged_at IS NULL",
+            (task_id,),
+        )
+        doom(files)
+        keys = "SELECT platform, state, county, parcel_id, json_path FROM results WHERE task_id = ?"
+        about = one_row(keys, (task_id,))
+        topics = Counter(dict(all_rows("SELECT topic, count(*) FROM outbox WHERE task_id = ? GROUP BY 1", (task_id,))))
+        purged.tries += execute("DELETE FROM attempts WHERE task_id = ?", (task_id,)).rowcount
+        for table in ("outbox", "pages", "results", "tasks"):  # those that refer to others first
+            execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
+        count_rows("purged", topics)
+        purged.tasks += 1
+        purged.pages += len(files)
+        purged.steps += topics.total()
+        if about:
+            purged.results += 1
+            purged.pending += [task_id] if about[4] else []
+            _forget_parcel(about, oldest_page)
+
+
+def _forget_parcel(about: tuple[Any, ...], oldest_page: str) -> None:
+    """Which result of a parcel the Gateway has matters only while an older one could still be sent."""
+    platform, state, county, parcel_id, _ = about
+    key = parcel_key(platform, state, county, parcel_id)
+    if key is None:
+        return
+    execute(
+        "DELETE FROM delivered_parcels WHERE parcel_key = ? AND fetched_at < ?"
+        " AND NOT EXISTS (SELECT 1 FROM results WHERE parcel_id = ? AND platform = ?)"
+        " AND NOT EXISTS (SELECT 1 FROM tasks WHERE parcel_id = ? COLLATE NOCASE)",
+        (key, oldest_page, parcel_id, platform, parcel_id),
+    )
+
+
+def _oldest_page_to_be_scraped() -> str:
+    """When the oldest page that has no result yet was fetched; now, where there is none."""
+    minute = one_row("SELECT min(minute) FROM waiting_since WHERE topic = 'scrape' AND n > 0")[0]
+    leased = one_row("SELECT min(created_at) FROM outbox WHERE state = 'leased' AND topic = 'scrape'")[0]
+    times = [minute * 60_000 if minute is not None else None, leased]
+    return rfc3339(min((time for time in times if time is not None), default=now_ms()))
+
+
+class PageSweep:
+    """Raw pages of settled tasks that were fetched before a time. The row stays, without its file."""
+
+    name = "raw"
+
+    def __init__(self, before_ms: int, tasks_before_ms: int) -> None:
+        self._before = rfc3339(before_ms)
+        # Older tasks go as a whole.
+        self._tasks_before = rfc3339(tasks_before_ms)
+
+    def look(self, after: str) -> Window:
+        first = one_row("SELECT min(rowid) FROM pages WHERE rowid > ?", (int(after or 0),))[0]
+        if first is None:
+            return Window([], None)
+        rows = all_rows(
+            f"SELECT p.task_id, p.generation, p.path, {_NAME} FROM pages p JOIN tasks t ON t.task_id = p.task_id"
+            " WHERE p.rowid BETWEEN ? AND ? AND p.purged_at IS NULL AND p.fetched_at < ?"
+            f" AND t.completed_at >= ? AND {SETTLED} AND p.path NOT IN ("
+            "  SELECT sample_path FROM field_history WHERE paused_at IS NOT NULL AND sample_path IS NOT NULL)",
+            (first, first + _WINDOW - 1, self._before, self._tasks_before),
+        )
+        # Rows come in the order of their fetches, more or less: one that is too young ends the walk.
+        last = one_row("SELECT max(fetched_at) FROM pages WHERE rowid BETWEEN ? AND ?", (first, first + _WINDOW - 1))[0]
+        return Window(rows, str(first + _WINDOW - 1) if last < self._before else None)
+
+    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
+        now = rfc3339()
+        for task_id, generation, path, name in items:
+            gone = execute(
+                "UPDATE pages SET purged_at = ? WHERE task_id = ? AND generation = ? AND path = ? AND purged_at IS NULL"
+                f" AND EXISTS (SELECT 1 FROM tasks t WHERE t.task_id = pages.task_id AND {SETTLED})",
+                (now, task_id, generation, path),
+            ).rowcount
+            if gone:
+                doom([(path, name)])
+                purged.pages += 1
+
+
+class StepSweep:
+    """Finished outbox rows of ended tasks, with the errors on their way.
+
+    The rows that delivered a result stay until the Gateway has it: they say how far it is.
+    """
+
+    name = "steps"
+    _which = (
+        f"o.state IN {_OVER} AND o.finished_at < ? AND t.status IN {ENDED}"
+        f" AND (o.topic IN ('fetch', 'scrape') OR NOT {OPEN_ROWS} AND NOT {UNSYNCED})"
+    )
+
+    def __init__(self, before_ms: int, tasks_before_ms: int) -> None:
+        self._before = before_ms
+        self._tasks_before = rfc3339(tasks_before_ms)
+
+    def look(self, after: str) -> Window:
+        first = one_row("SELECT min(id) FROM outbox WHERE id > ?", (int(after or 0),))[0]
+        if first is None:
+            return Window([], None)
+        rows = all_rows(
+            "SELECT o.id FROM outbox o JOIN tasks t ON t.task_id = o.task_id"
+            f" WHERE o.id BETWEEN ? AND ? AND {self._which} AND (t.completed_at >= ? OR NOT {SETTLED})",
+            (first, first + _WINDOW - 1, self._before, self._tasks_before),
+        )
+        last = one_row("SELECT max(created_at) FROM outbox WHERE id BETWEEN ? AND ?", (first, first + _WINDOW - 1))[0]
+        return Window(rows, str(first + _WINDOW - 1) if last < self._before else None)
+
+    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
+        topics: Counter[str] = Counter()
+        sql = (
+            "SELECT o.task_id, o.topic FROM outbox o JOIN tasks t ON t.task_id = o.task_id"
+            f" WHERE o.id = ? AND {self._which}"
+        )
+        for (row_id,) in items:
+            found = one_row(sql, (row_id, self._before))
+            if found is None:
+                continue
+            tries = "DELETE FROM attempts WHERE task_id = ? AND outbox_id = ?"
+            purged.tries += execute(tries, (found[0], row_id)).rowcount
+            execute("DELETE FROM outbox WHERE id = ?", (row_id,))
+            topics[found[1]] += 1
+        count_rows("purged", topics)
+        purged.steps += topics.total()

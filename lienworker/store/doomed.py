@@ -1,0 +1,108 @@
+"""Raw files on their way out. First the rows let go of a file, then it is removed.
+
+The rows and a note of the file are one transaction, so a kill at any point leaves neither a row whose file is gone nor
+a file that nobody knows: the next purge goes on with what is noted. Two rows may name one file (the same page twice),
+and a worker may put the same page back at any moment; so a file goes only in a transaction that has seen that no row
+names it, and only if it is not as young as one whose row is still to be written.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lienworker.crash import reach
+from lienworker.store.clock import now_ms
+from lienworker.store.database import all_rows, execute_many, one_row, write
+from lienworker.store.folder import DataFolder
+
+#: A worker writes a page's file moments before its row; within this many seconds it may still be about to.
+_YOUNG_SECONDS = 120.0
+#: A file's name is made from a parcel's or a task's id: only tasks with that id can name it.
+_NAMED = """
+SELECT 1 FROM pages WHERE task_id = ? AND path = ? AND purged_at IS NULL
+UNION ALL
+SELECT 1 FROM tasks t JOIN pages p ON p.task_id = t.task_id
+WHERE t.parcel_id = ? COLLATE NOCASE AND p.path = ? AND p.purged_at IS NULL
+"""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What one round has done. `last` is the path that it came to, "" when it was the last one."""
+
+    files: int
+    size: int
+    last: str
+
+
+def doom(files: Iterable[tuple[str, str]]) -> None:
+    """Notes files (path, and the id that it is named after) for removal. Part of the transaction that lets them go."""
+    execute_many("INSERT OR IGNORE INTO doomed_files (path, name) VALUES (?, ?)", files)
+
+
+def doomed_count() -> int:
+    return int(one_row("SELECT count(*) FROM doomed_files")[0])
+
+
+def remove_doomed(folder: DataFolder, after: str, limit: int) -> Removal:
+    """Removes some of the noted files. A file that is still young stays noted for the next time."""
+    noted = all_rows("SELECT path, name FROM doomed_files WHERE path > ? ORDER BY path LIMIT ?", (after, limit))
+    with write("purge_files"):
+        done = [path for path, name in noted if _is_settled(folder, path, name)]
+    reach("purge_files.before_unlink")
+    sizes = [_unlink(_aside(folder.root / path)) for path in done if _is_inside(folder, path)]
+    if done:
+        with write("purge_files_done"):
+            execute_many("DELETE FROM doomed_files WHERE path = ?", ((path,) for path in done))
+    removed = [size for size in sizes if size is not None]
+    return Removal(len(removed), sum(removed), noted[-1][0] if len(noted) == limit else "")
+
+
+def _is_settled(folder: DataFolder, path: str, name: str) -> bool:
+    """Moves a file that nobody names out of its place. True unless it has to be looked at again later.
+
+    This is in a write transaction, so no row can come to name the file meanwhile.
+    """
+    if not _is_inside(folder, path):
+        logger.error("%s is not a raw page: it was left where it is", path, extra={"action": "purge"})
+        return True
+    if one_row(_NAMED, (name, path, name, path)):
+        return True  # somebody else's page, too
+    place = folder.root / path
+    try:
+        before = place.stat()
+        if abs(now_ms() / 1000 - before.st_mtime) < _YOUNG_SECONDS:
+            return False
+        place.rename(_aside(place))
+        if _aside(place).stat().st_ino != before.st_ino:  # a worker has put the page back in between: it is his
+            _aside(place).rename(place)
+            return False
+    except FileNotFoundError:
+        pass
+    return True
+
+
+def _aside(place: Path) -> Path:
+    """Where a file waits for its end; the same name each time, so that none is forgotten."""
+    return place.with_name(f".{place.name[-200:]}.purged")
+
+
+def _is_inside(folder: DataFolder, path: str) -> bool:
+    """Only what lies in `raw/` is ever removed, wherever links lead."""
+    place = folder.root / path
+    return place.parent.resolve().is_relative_to(folder.raw.resolve()) and place.name not in {"", ".", ".."}
+
+
+def _unlink(place: Path) -> int | None:
+    """The file's size on disk; None where there was none."""
+    try:
+        size = place.stat().st_size
+        place.unlink()
+    except FileNotFoundError:
+        return None
+    return size
