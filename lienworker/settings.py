@@ -251,19 +251,19 @@ class Settings:
         "LIENWORKER_KEEP_RAW_DAYS",
         30.0,
         _days,
-        "Days that a raw page is kept once its result was delivered (or its task failed); `forever` for always.",
+        "Days after its fetch that a raw page is kept, and longer until its result is delivered; or `forever`.",
     )
     keep_steps: float = _setting(
         "LIENWORKER_KEEP_STEPS_DAYS",
         14.0,
         _days,
-        "Days that the finished steps of a task and their errors are kept.",
+        "Days that the finished steps of an ended task and their errors are kept.",
     )
     keep_tasks: float = _setting(
         "LIENWORKER_KEEP_TASKS_DAYS",
         90.0,
         _days,
-        "Days that an ended task is kept with its delivered result. What is not delivered is never purged.",
+        "Days that an ended task is kept with its result, and longer until that is delivered.",
     )
     keep_archived: float = _setting(
         "LIENWORKER_KEEP_ARCHIVED_DAYS",

@@ -53,6 +53,8 @@ class RuntimeMiddleware(Middleware):
 
     def after_worker_boot(self, broker: Any, worker: Any) -> None:
         start_turns()
+        with contextlib.suppress(redis.RedisError):
+            broker.get_actor("upkeep").send()  # a stack that never runs for long is kept tidy, too
 
     def before_worker_shutdown(self, broker: Any, worker: Any) -> None:
         runtime().stopping.set()

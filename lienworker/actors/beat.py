@@ -70,4 +70,4 @@ def chores(runtime: Runtime) -> None:
     chronicle(runtime)
     give_up_dead_hosts(settings.host_give_up)
     forgive_clock_jumps()
-    watch_disk(runtime.folder.root, settings.disk_stop_intake_mb, settings.disk_stop_fetch_mb)
+    watch_disk(runtime.folder, settings)

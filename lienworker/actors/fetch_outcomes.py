@@ -16,7 +16,7 @@ from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import write
 from lienworker.store.folder import DataFolder
-from lienworker.store.pages import PageRecord, page_behind_result, save_page
+from lienworker.store.pages import PageRecord, file_is_back, page_behind_result, save_page
 from lienworker.store.raw_files import WrittenPage, put_in_place
 from lienworker.store.results import confirm_result
 
@@ -58,6 +58,7 @@ def _store_page(folder: DataFolder, row: Claimed, fetched: Fetched, page: Writte
     known = page_behind_result(row.task_id) if row.generation > 1 else None
     if known and known.sha256 == page.sha256:
         if closing.end(row, reason="unchanged"):
+            file_is_back(row.task_id, known.generation, str(page.path.relative_to(folder.root)))
             _confirm(row)
         return
     if not closing.end(row):

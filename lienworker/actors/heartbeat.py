@@ -13,12 +13,13 @@ from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT
 from lienworker.gateway.outcomes import Accepted
 from lienworker.gateway.wire import heartbeat_body
-from lienworker.outbox.housekeeping import set_pause
+from lienworker.outbox.housekeeping import pauses, set_pause
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.counts import outbox_counts, task_counts
 from lienworker.store.database import one_row, write
 from lienworker.store.facts import fact, set_fact
 from lienworker.store.history import paused_places
+from lienworker.store.room import room_in
 
 #: When the last heartbeat went out, in ms; what the last one came to; what the Gateway last asked for.
 LAST_BEAT, BEAT_OUTCOME, COMMANDS = "heartbeat_at", "heartbeat_outcome", "gateway_commands"
@@ -82,6 +83,7 @@ def obey(command: str) -> None:
 def body(here: Runtime) -> dict[str, object]:
     """The fields of the contract, and the queue depths beside them."""
     tasks, results, outbox = task_counts(), outbox_counts("upload_result"), outbox_counts()
+    room = room_in(here.folder, here.settings)
     return heartbeat_body(
         active_tasks=tasks["processing"],
         completed_last_minute=_ended("completed"),
@@ -99,6 +101,8 @@ def body(here: Runtime) -> dict[str, object]:
                 "parked": outbox["parked"],
             },
             "drift": [place["words"] for place in paused_places()],
+            "paused": [f"{lane}: {words}" for lane, _, _, words in pauses()],
+            "disk": {"free_mb": room.free_mb, "data_mb": room.data_mb, "warnings": room.warnings()},
         },
     )
 

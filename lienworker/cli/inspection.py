@@ -54,7 +54,8 @@ def _pace_in_words(facts: dict[str, Any]) -> str:
     parts = [f"{facts['rate']:.1f} tasks end a second"]
     parts += [f"{share((every - facts['left']) / every)} of {every:,} have ended"] if every else []
     parts += [f"{seconds(facts['left_seconds'])} left"] if facts["left_seconds"] and facts["stack_runs"] else []
-    return ", ".join([*parts, f"{facts['disk_free_mb']:,} MB free on the disk"])
+    size = [f"the data folder takes {facts['data_mb']:,} MB"] if facts["data_mb"] is not None else []
+    return ", ".join([*parts, *size, f"{facts['disk_free_mb']:,} MB free on the disk"])
 
 
 def _print_status(facts: dict[str, Any], health: Health) -> None:

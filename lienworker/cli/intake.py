@@ -81,9 +81,10 @@ bulk.add_command(import_)
 def import_file(settings: Settings, file: str, how: How, stop: object = None) -> Importer:
     """Imports with a word about the outcome; `stop` ends it between two transactions when it turns true."""
     from lienworker.intake import RejectsFile
+    from lienworker.store.room import refuse_new_work
 
     folder = open_folder(settings)
-    _check_disk(settings)
+    refuse_new_work(folder, settings)
     importer = _importer(settings, file, how)
     rejects = RejectsFile(folder.rejects / f"{_plain_name(importer.name)}.rejects.csv")
 
@@ -140,19 +141,6 @@ def _importer(settings: Settings, file: str, how: How) -> Importer:
     from lienworker.platforms import registry_with
 
     return Importer(registry_with(settings.platforms_folder), file, "standard input" if file == "-" else file, how)
-
-
-def _check_disk(settings: Settings) -> None:
-    import shutil
-
-    from lienworker.errors import OperatorError
-
-    free_mb = shutil.disk_usage(settings.data_dir).free // 1_000_000
-    if free_mb < settings.disk_stop_intake_mb:
-        raise OperatorError(
-            f"Only {free_mb} MB are free on the disk of {settings.data_dir}; no new work is taken under "
-            f"{settings.disk_stop_intake_mb} MB (LIENWORKER_DISK_STOP_INTAKE_MB). Make room first."
-        )
 
 
 def _plain_name(name: str) -> str:

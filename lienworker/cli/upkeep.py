@@ -66,14 +66,13 @@ def purge(
     _say("To be purged" if found.rows else "Nothing is old enough to be purged", found)
     if found.archived:
         click.echo(
-            f"  Of these, {plural(found.archived, 'result')} no Gateway has: only the archive keeps what they said."
+            f"  No Gateway has {plural(found.archived, 'result')} of these: only the archive keeps what they said."
         )
     if dry_run:
         return
-    if found.rows:
-        if not yes:
-            click.confirm("Purge?", abort=True, err=True)
-        _purge(keep, folder)
+    if found.rows and not yes:
+        click.confirm("Purge?", abort=True, err=True)
+    _purge(keep, folder)
     if vacuum:
         _vacuum(folder)
 
@@ -90,10 +89,10 @@ def _keep(settings: Settings, older_than: float | None, archived: bool) -> Keep:
 
 
 def _say(head: str, found: Purged) -> None:
-    click.echo(f"{head}{':' if found.rows else '.'}")
+    click.echo(f"{head}{':' if found.rows or found.files else '.'}")
     lines = (
-        (found.tasks, "task", f", {plural(found.results, 'result')} among what goes with them"),
-        (found.pages, "raw page", f", {found.size / 1_000_000:,.1f} MB"),
+        (found.tasks, "task", f" with {plural(found.results, 'result')}"),
+        (max(found.pages, found.files), "raw page", f", {found.size / 1_000_000:,.1f} MB"),
         (found.steps, "finished step", ""),
         (found.history, "line", " of audit and imports"),
     )
@@ -106,10 +105,13 @@ def _purge(keep: Keep, folder: DataFolder) -> None:
     from lienworker.outbox.retention import Pace
     from lienworker.outbox.retention import purge as let_go
     from lienworker.store.doomed import doomed_count
+    from lienworker.store.space import measure, remember_size
 
     pace = Pace()
     done = let_go(keep, folder, pace)
-    _say("Purged", done)
+    remember_size(measure(folder))
+    if done.rows or done.files:
+        _say("Purged", done)
     if left := doomed_count():
         click.echo(f"  {plural(left, 'raw file')} that came minutes ago will be removed by the next purge.")
     click.echo(f"Other writers waited {1000 * pace.longest:.0f} ms at most.", err=True)
@@ -118,7 +120,7 @@ def _purge(keep: Keep, folder: DataFolder) -> None:
 def _refuse_beside_a_stack(folder: DataFolder) -> None:
     from lienworker.errors import BusyError
     from lienworker.outbox.leases import anybody_alive
-    from lienworker.stack.supervisor import is_stack_running
+    from lienworker.store.folder import is_stack_running
 
     if is_stack_running(folder) or anybody_alive(folder):
         raise BusyError(f"Workers run on {folder.root}: stop them first, or leave out --vacuum.")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import logging
 from collections.abc import Sequence
-from pathlib import Path
 
 from lienworker.outbox import breaker
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
@@ -12,10 +11,15 @@ from lienworker.outbox.closing import note_try
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.entries import BLOCKED
 from lienworker.outbox.pacing import forgive_absurd_times, hosts_given_up, try_afresh
+from lienworker.settings import Settings
 from lienworker.store import tasks
 from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, execute, one_row, write
+from lienworker.store.folder import DataFolder
+from lienworker.store.room import room_in
+
+logger = logging.getLogger(__name__)
 
 #: Rows that a chore ends in one transaction.
 _CHUNK = 500
@@ -84,23 +88,30 @@ def _forgive_rows(topic: str, now: int, limit_ms: int) -> None:
         )
 
 
-def watch_disk(root: Path, stop_intake_mb: int, stop_fetch_mb: int) -> None:
-    """Pauses intake, then fetching, while the disk is nearly full; both resume by themselves."""
-    free_mb = shutil.disk_usage(root).free // 1_000_000
-    for lane, limit in (("intake", stop_intake_mb), ("fetch", stop_fetch_mb)):
-        set_pause(lane, "disk", free_mb < limit, f"only {free_mb} MB are free on the disk; it resumes at {limit} MB")
+def watch_disk(folder: DataFolder, settings: Settings) -> None:
+    """Pauses intake, then fetching, while there is too little room; both resume by themselves."""
+    room = room_in(folder, settings)
+    for lane in ("intake", "fetch"):
+        shortage = room.shortage(lane, is_paused=_is_paused(lane, "disk"))
+        if set_pause(lane, "disk", shortage is not None, shortage or ""):
+            words = f"is paused: {shortage}" if shortage else "goes on: there is room again"
+            logger.log(logging.WARNING if shortage else logging.INFO, "%s %s", lane, words, extra={"action": "disk"})
 
 
-def set_pause(lane: str, cause: str, paused: bool, words: str) -> None:
-    """Writes only where something changes: this is looked at every second."""
-    there = one_row("SELECT 1 FROM pauses WHERE lane = ? AND cause = ?", (lane, cause)) is not None
-    if there == paused:
-        return
+def _is_paused(lane: str, cause: str) -> bool:
+    return one_row("SELECT 1 FROM pauses WHERE lane = ? AND cause = ?", (lane, cause)) is not None
+
+
+def set_pause(lane: str, cause: str, paused: bool, words: str) -> bool:
+    """Writes only where something changes, and says whether it did: this is looked at every second."""
+    if _is_paused(lane, cause) == paused:
+        return False
     with write("pause"):
         if paused:
             execute("INSERT OR REPLACE INTO pauses VALUES (?, ?, ?, ?)", (lane, cause, rfc3339(), words))
         else:
             execute("DELETE FROM pauses WHERE lane = ? AND cause = ?", (lane, cause))
+    return True
 
 
 def set_pause_by_hand(lanes: Sequence[str], *, paused: bool) -> None:

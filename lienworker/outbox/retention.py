@@ -71,9 +71,9 @@ def sweeps(keep: Keep) -> list[Sweep]:
     if keep.archived < math.inf:
         found.append(TaskSweep(_before(keep.archived), archived=True))
     if keep.raw < math.inf:
-        found.append(PageSweep(_before(keep.raw), _before(keep.tasks)))
+        found.append(PageSweep(_before(keep.raw)))
     if keep.steps < math.inf:
-        found.append(StepSweep(_before(keep.steps), _before(keep.tasks)))
+        found.append(StepSweep(_before(keep.steps)))
     return found
 
 
@@ -102,15 +102,19 @@ class Pace:
 def plan(keep: Keep, folder: DataFolder) -> Purged:
     """What a purge would let go of. Nothing is touched."""
     found = Purged()
+    whole: set[object] = set()  # what goes with its task is counted once
     for sweep in sweeps(keep):
-        for items in _windows(sweep, lambda: False):
-            _count(sweep, items, found, folder.root)
+        for items in _windows(sweep):
+            _count(sweep, [item for item in items if item[0] not in whole], found, folder.root)
+            if isinstance(sweep, TaskSweep):
+                whole.update(item[0] for item in items)
     found.history = sum(_history(keep, "SELECT count(*)"))
     return found
 
 
-def _windows(sweep: Sweep, is_over: Callable[[], bool], after: str = "") -> Iterator[list[tuple[object, ...]]]:
-    while not is_over():
+def _windows(sweep: Sweep) -> Iterator[list[tuple[object, ...]]]:
+    after = ""
+    while True:
         window = sweep.look(after)
         yield window.items
         if window.next is None:

@@ -15,19 +15,16 @@ _OPEN = "('waiting', 'leased', 'held', 'parked')"
 
 _OVERTAKEN = """EXISTS (SELECT 1 FROM outbox u WHERE u.task_id = r.task_id AND u.topic = 'upload_result'
     AND u.generation = r.generation AND u.state = 'superseded')"""
-_A_LIST = """(NOT EXISTS (SELECT 1 FROM outbox u WHERE u.task_id = r.task_id AND u.topic = 'upload_result')
-    AND CASE WHEN json_valid(r.data) THEN json_type(r.data, '$.parcels') IS NOT NULL
-        AND json_type(r.data, '$.parcel_id') IS NULL ELSE 0 END)"""
 
 #: Of the result of task `t`: no Gateway has it.
-UNSYNCED = "EXISTS (SELECT 1 FROM results r WHERE r.task_id = t.task_id AND r.synced = 0)"
+UNSYNCED = "EXISTS (SELECT 1 FROM results r WHERE r.task_id = t.task_id AND r.synced = 0 AND r.stays_here = 0)"
 #: Of the rows of task `t`: one is not over.
 OPEN_ROWS = f"EXISTS (SELECT 1 FROM outbox x WHERE x.task_id = t.task_id AND x.state IN {_OPEN})"
 #: Of task `t`.
 SETTLED = f"""(t.status IN {ENDED} AND NOT {OPEN_ROWS} AND NOT EXISTS (
-    SELECT 1 FROM results r WHERE r.task_id = t.task_id AND r.synced = 0 AND NOT {_OVERTAKEN} AND NOT {_A_LIST}))"""
+    SELECT 1 FROM results r WHERE r.task_id = t.task_id AND r.synced = 0 AND r.stays_here = 0 AND NOT {_OVERTAKEN}))"""
 #: Of task `t`: its result is in an archive, and only standalone mode keeps it from being delivered.
 ARCHIVED = f"""(t.status IN {ENDED} AND EXISTS (
-    SELECT 1 FROM results r WHERE r.task_id = t.task_id AND r.synced = 0 AND r.json_path IS NULL)
+    SELECT 1 FROM results r WHERE r.task_id = t.task_id AND r.synced = 0 AND r.stays_here = 0 AND r.json_path IS NULL)
     AND NOT EXISTS (SELECT 1 FROM outbox x WHERE x.task_id = t.task_id AND x.state IN {_OPEN}
         AND NOT (x.state = 'held' AND x.reason = 'standalone')))"""

@@ -20,6 +20,8 @@ from lienworker.store.doomed import doom
 
 _OVER = "('delivered', 'superseded', 'discarded')"
 _NAME = "coalesce(nullif(t.parcel_id, ''), t.task_id)"
+#: Those that refer to others first.
+_DELETES = tuple(f"DELETE FROM {table} WHERE task_id = ?" for table in ("outbox", "pages", "results", "tasks"))
 #: Rows looked at in one go.
 _WINDOW = 2000
 
@@ -48,7 +50,7 @@ class Purged:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Candidates, and where the next window begins; None at the end."""
+    """Candidates, each with its task first, and where the next window begins; None at the end."""
 
     items: list[tuple[Any, ...]]
     next: str | None
@@ -68,7 +70,7 @@ class TaskSweep:
     def __init__(self, before_ms: int, *, archived: bool = False) -> None:
         self.name = "archived" if archived else "tasks"
         self._before = rfc3339(before_ms)
-        self._which = ARCHIVED if archived else SETTLED
+        self.condition = ARCHIVED if archived else SETTLED
         self._archived = archived
 
     def look(self, after: str) -> Window:
@@ -83,7 +85,7 @@ class TaskSweep:
         return Window(items, f"{rows[-1][0]} {rows[-1][1]}" if len(rows) == _WINDOW else None)
 
     def _may_go(self, task_id: str) -> bool:
-        sql = f"SELECT 1 FROM tasks t WHERE t.task_id = ? AND t.completed_at < ? AND {self._which}"
+        sql = f"SELECT 1 FROM tasks t WHERE t.task_id = ? AND t.completed_at < ? AND {self.condition}"
         return one_row(sql, (task_id, self._before)) is not None
 
     def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
@@ -107,8 +109,8 @@ class TaskSweep:
         about = one_row(keys, (task_id,))
         topics = Counter(dict(all_rows("SELECT topic, count(*) FROM outbox WHERE task_id = ? GROUP BY 1", (task_id,))))
         purged.tries += execute("DELETE FROM attempts WHERE task_id = ?", (task_id,)).rowcount
-        for table in ("outbox", "pages", "results", "tasks"):  # those that refer to others first
-            execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
+        for statement in _DELETES:
+            execute(statement, (task_id,))
         count_rows("purged", topics)
         purged.tasks += 1
         purged.pages += len(files)
@@ -146,10 +148,8 @@ class PageSweep:
 
     name = "raw"
 
-    def __init__(self, before_ms: int, tasks_before_ms: int) -> None:
+    def __init__(self, before_ms: int) -> None:
         self._before = rfc3339(before_ms)
-        # Older tasks go as a whole.
-        self._tasks_before = rfc3339(tasks_before_ms)
 
     def look(self, after: str) -> Window:
         first = one_row("SELECT min(rowid) FROM pages WHERE rowid > ?", (int(after or 0),))[0]
@@ -158,9 +158,9 @@ class PageSweep:
         rows = all_rows(
             f"SELECT p.task_id, p.generation, p.path, {_NAME} FROM pages p JOIN tasks t ON t.task_id = p.task_id"
             " WHERE p.rowid BETWEEN ? AND ? AND p.purged_at IS NULL AND p.fetched_at < ?"
-            f" AND t.completed_at >= ? AND {SETTLED} AND p.path NOT IN ("
+            f" AND {SETTLED} AND p.path NOT IN ("
             "  SELECT sample_path FROM field_history WHERE paused_at IS NOT NULL AND sample_path IS NOT NULL)",
-            (first, first + _WINDOW - 1, self._before, self._tasks_before),
+            (first, first + _WINDOW - 1, self._before),
         )
         # Rows come in the order of their fetches, more or less: one that is too young ends the walk.
         last = one_row("SELECT max(fetched_at) FROM pages WHERE rowid BETWEEN ? AND ?", (first, first + _WINDOW - 1))[0]
@@ -186,23 +186,22 @@ class StepSweep:
     """
 
     name = "steps"
-    _which = (
+    condition = (
         f"o.state IN {_OVER} AND o.finished_at < ? AND t.status IN {ENDED}"
         f" AND (o.topic IN ('fetch', 'scrape') OR NOT {OPEN_ROWS} AND NOT {UNSYNCED})"
     )
 
-    def __init__(self, before_ms: int, tasks_before_ms: int) -> None:
+    def __init__(self, before_ms: int) -> None:
         self._before = before_ms
-        self._tasks_before = rfc3339(tasks_before_ms)
 
     def look(self, after: str) -> Window:
         first = one_row("SELECT min(id) FROM outbox WHERE id > ?", (int(after or 0),))[0]
         if first is None:
             return Window([], None)
         rows = all_rows(
-            "SELECT o.id FROM outbox o JOIN tasks t ON t.task_id = o.task_id"
-            f" WHERE o.id BETWEEN ? AND ? AND {self._which} AND (t.completed_at >= ? OR NOT {SETTLED})",
-            (first, first + _WINDOW - 1, self._before, self._tasks_before),
+            "SELECT o.task_id, o.id FROM outbox o JOIN tasks t ON t.task_id = o.task_id"
+            f" WHERE o.id BETWEEN ? AND ? AND {self.condition}",
+            (first, first + _WINDOW - 1, self._before),
         )
         last = one_row("SELECT max(created_at) FROM outbox WHERE id BETWEEN ? AND ?", (first, first + _WINDOW - 1))[0]
         return Window(rows, str(first + _WINDOW - 1) if last < self._before else None)
@@ -211,9 +210,9 @@ class StepSweep:
         topics: Counter[str] = Counter()
         sql = (
             "SELECT o.task_id, o.topic FROM outbox o JOIN tasks t ON t.task_id = o.task_id"
-            f" WHERE o.id = ? AND {self._which}"
+            f" WHERE o.id = ? AND {self.condition}"
         )
-        for (row_id,) in items:
+        for _, row_id in items:
             found = one_row(sql, (row_id, self._before))
             if found is None:
                 continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import sqlite3
 import stat
 import sys
@@ -22,6 +21,7 @@ from lienworker.store.database import all_rows, database, open_store
 from lienworker.store.folder import DataFolder
 from lienworker.store.migrations import schema_version
 from lienworker.store.pending import pending_path
+from lienworker.store.room import room_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +79,10 @@ def _permissions(folder: DataFolder) -> Finding:
 
 
 def _disk(settings: Settings, folder: DataFolder) -> Finding:
-    free_mb = shutil.disk_usage(folder.root).free // 1_000_000
-    is_well = free_mb >= settings.disk_warn_mb
+    room = room_in(folder, settings)
+    warnings = room.warnings()
     return Finding(
-        "disk", is_well, f"{free_mb:,} MB free" + ("" if is_well else f", under {settings.disk_warn_mb:,}: make room")
+        "disk", not warnings, f"{'; '.join(warnings)}: make room" if warnings else f"{room.free_mb:,} MB free"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,8 @@ from lienworker.store.folder import DataFolder, is_stack_running
 from lienworker.store.history import paused_places
 from lienworker.store.monitor import overdue_hosts
 from lienworker.store.monitor_outbox import uploads_held
+from lienworker.store.room import Room
+from lienworker.store.space import free_mb, known_mb
 
 #: A worker gives a sign of life every three seconds; one that has been silent for so long hangs.
 _SILENT_SECONDS = 30
@@ -63,7 +64,8 @@ def facts_of(folder: DataFolder) -> dict[str, Any]:
         "pauses": [dict(zip(("lane", "cause", "since", "words"), row, strict=True)) for row in pauses()],
         "workers": workers,
         "stack_runs": is_stack_running(folder),
-        "disk_free_mb": shutil.disk_usage(folder.root).free // 1_000_000,
+        "disk_free_mb": free_mb(folder.root),
+        "data_mb": known_mb(folder),
         **_pace(),
     }
 
@@ -137,8 +139,9 @@ def _drift(facts: dict[str, Any]) -> list[str]:
 
 
 def _disk(settings: Settings, facts: dict[str, Any]) -> list[str]:
-    free = facts["disk_free_mb"]
-    return [f"only {number(free)} MB are free on the disk"] if free < settings.disk_warn_mb else []
+    """Where a lane is stopped for it, that says it already."""
+    stopped = any(pause["cause"] == "disk" for pause in facts["pauses"])
+    return [] if stopped else Room(facts["disk_free_mb"], facts["data_mb"], settings).warnings()
 
 
 def _work(facts: dict[str, Any]) -> str:

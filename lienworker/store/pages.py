@@ -38,6 +38,20 @@ def save_page(page: PageRecord) -> None:
     execute(f"INSERT OR REPLACE INTO pages ({_COLUMNS}) VALUES ({marks})", astuple(page))
 
 
+def file_is_back(task_id: str, generation: int, path: str) -> None:
+    """The same page came again after its file was purged: somebody must know of the file, or it stays for ever."""
+    sql = (
+        "UPDATE pages SET purged_at = NULL WHERE task_id = ? AND generation = ? AND path = ? AND purged_at IS NOT NULL"
+    )
+    execute(sql, (task_id, generation, path))
+
+
+def was_purged(page: PageRecord) -> bool:
+    """Whether the file was let go of, as old and delivered."""
+    sql = "SELECT 1 FROM pages WHERE task_id = ? AND generation = ? AND purged_at IS NOT NULL"
+    return one_row(sql, (page.task_id, page.generation)) is not None
+
+
 def page_of(task_id: str, generation: int) -> PageRecord | None:
     return _page("SELECT " + _COLUMNS + " FROM pages WHERE task_id = ? AND generation = ?", task_id, generation)
 

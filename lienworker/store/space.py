@@ -92,6 +92,11 @@ def known_size(folder: DataFolder) -> Size | None:
     return Size(**{**json.loads(text), "database": database_size(folder)})
 
 
+def known_mb(folder: DataFolder) -> int | None:
+    size = known_size(folder)
+    return size.mb if size else None
+
+
 def free_mb(root: Path) -> int:
     return shutil.disk_usage(root).free // _MB
 

@@ -7,17 +7,17 @@ import contextlib
 import logging
 import re
 import secrets
-import shutil
 from pathlib import Path
 
 from aiohttp import BodyPartReader, web
 
-from lienworker.errors import LienworkerError
+from lienworker.errors import LienworkerError, OperatorError
 from lienworker.intake import RejectsFile
 from lienworker.intake.importer import How, Importer
 from lienworker.platforms import default_registry
 from lienworker.store.database import DATABASE_TROUBLE
 from lienworker.store.imports import imports as all_imports
+from lienworker.store.room import refuse_new_work
 from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question
 from lienworker.web.server import Server
 
@@ -54,7 +54,7 @@ def add_routes(server: Server, app: web.Application) -> None:
 
     async def take(request: web.Request) -> web.StreamResponse:
         """Keeps the file, answers, and imports while the visitor watches the list."""
-        _check_disk(server.place)
+        await server.call(_check_room, server.place)
         path, name = await _received(request, server.place)
         importing = asyncio.create_task(server.call(_import, server.place, path, name))
         running.add(importing)
@@ -100,10 +100,11 @@ def _import(place: Place, path: Path, name: str) -> None:
             path.unlink()
 
 
-def _check_disk(place: Place) -> None:
-    free_mb = shutil.disk_usage(place.folder.root).free // 1_000_000
-    if free_mb < place.settings.disk_stop_intake_mb:
-        raise CannotError(f"Only {free_mb} MB are free on the disk: no new work is taken.")
+def _check_room(place: Place) -> None:
+    try:
+        refuse_new_work(place.folder, place.settings)
+    except OperatorError as problem:
+        raise CannotError(str(problem)) from None
 
 
 def _plain(name: str) -> str:

@@ -51,6 +51,11 @@ def _lines(place: Place) -> Iterator[str]:
     yield from _metric("lienworker_counties_paused", "gauge", "Counties that the drift guard keeps back.", drifting)
     free = facts["disk_free_mb"] * 1_000_000
     yield from _metric("lienworker_disk_free_bytes", "gauge", "Free bytes on the data folder's disk.", {"": free})
+    if facts["data_mb"] is not None:
+        size = facts["data_mb"] * 1_000_000
+        yield from _metric(
+            "lienworker_data_bytes", "gauge", "What the data folder takes, as last measured.", {"": size}
+        )
 
 
 def _outbox() -> dict[str, int]:

@@ -14,7 +14,7 @@ from parsel import Selector
 
 from lienworker.errors import StoreError
 from lienworker.platforms import Page as SitePage
-from lienworker.store.pages import PageRecord, latest_page, page_of
+from lienworker.store.pages import PageRecord, latest_page, page_of, was_purged
 from lienworker.store.raw_files import read_page
 from lienworker.web.pages import NotThereError, Page, Place, Question
 from lienworker.web.server import Server, question_of
@@ -45,6 +45,10 @@ def _find(question: Question) -> PageRecord:
 
 def page_text(place: Place, question: Question) -> str:
     record = _find(question)
+    if was_purged(record):
+        raise NotThereError(
+            "This raw page was purged: it was old, and its result delivered (LIENWORKER_KEEP_RAW_DAYS)."
+        )
     try:
         body = read_page(place.folder.root / record.path, record.sha256)
     except StoreError as problem:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import shutil
 from collections import namedtuple
 
 import pytest
 
+from lienworker.errors import OperatorError
 from lienworker.outbox import housekeeping
 from lienworker.outbox.backoff import GiveUp, TryAgain, cooling_ms, decide
 from lienworker.outbox.claims import claim_task
@@ -15,9 +18,12 @@ from lienworker.outbox.entries import BLOCKED, Entry, add_entries
 from lienworker.outbox.housekeeping import forgive_clock_jumps, give_up_dead_hosts, pauses, set_pause, watch_disk
 from lienworker.outbox.operator import retry_tasks
 from lienworker.outbox.pacing import FAILING_AFTER, note_answer, note_failure
+from lienworker.settings import Settings
 from lienworker.store import tasks
 from lienworker.store.database import all_rows, database
 from lienworker.store.folder import DataFolder
+from lienworker.store.room import refuse_new_work, room_in
+from lienworker.store.space import Size, measure, remember_size
 
 from .conftest import Clock
 from .helpers import FREE, add, host_row, in_transaction, row_of, states, status_of, take, the_books_are_right
@@ -236,37 +242,95 @@ def _changes_of(work: object) -> int:
 _Usage = namedtuple("_Usage", "total used free")
 
 
+def limits(stop_intake_mb: int) -> Settings:
+    return Settings(disk_stop_intake_mb=stop_intake_mb, disk_stop_fetch_mb=0)
+
+
 def test_a_disk_that_fills_up_pauses_intake_then_fetching_and_both_resume(
     folder: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(2)
     seen = []
-    for free_mb in (1000, 299, 99, 150, 1000):
+    for free_mb in (1000, 299, 310, 99, 105, 150, 1000):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, mb=free_mb: _Usage(0, 0, mb * 1_000_000))
-        watch_disk(folder.root, stop_intake_mb=300, stop_fetch_mb=100)
+        watch_disk(folder, Settings(disk_stop_intake_mb=300, disk_stop_fetch_mb=100))
         seen.append([lane for lane, cause, _, _ in pauses() if cause == "disk"])
         if "fetch" in seen[-1]:
             assert take(1) == []
             assert "only 99 MB are free" in pauses()[0][3]
-    assert seen == [[], ["intake"], ["fetch", "intake"], ["intake"], []]
+    # A little more room than it was stopped at is not enough: no going to and fro.
+    assert seen == [[], ["intake"], ["intake"], ["fetch", "intake"], ["fetch", "intake"], ["intake"], []]
     assert len(take()) == 2
 
 
 def test_the_real_disk_is_looked_at(folder: DataFolder) -> None:
     free_mb = shutil.disk_usage(folder.root).free // 1_000_000
-    watch_disk(folder.root, free_mb + 10_000, 0)
+    watch_disk(folder, limits(free_mb + 10_000))
     assert [lane for lane, *_ in pauses()] == ["intake"]
-    watch_disk(folder.root, 0, 0)
+    watch_disk(folder, limits(0))
     assert pauses() == []
 
 
 def test_the_disk_does_not_lift_an_operators_pause(folder: DataFolder) -> None:
     set_pause("fetch", "operator", True, "by hand")
-    watch_disk(folder.root, 0, 0)
+    watch_disk(folder, limits(0))
     assert [(lane, cause) for lane, cause, _, _ in pauses()] == [("fetch", "operator")]
 
 
 def test_looking_at_a_disk_that_has_not_changed_costs_no_write(folder: DataFolder) -> None:
-    watch_disk(folder.root, 10**9, 0)
+    watch_disk(folder, limits(10**9))
     assert all_rows("SELECT lane FROM pauses") == [("intake",)]
-    assert _changes_of(lambda: watch_disk(folder.root, 10**9, 0)) == 0
+    assert _changes_of(lambda: watch_disk(folder, limits(10**9))) == 0
+
+
+def test_a_folder_that_grows_too_large_warns_then_stops_intake_then_fetching(
+    folder: DataFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings(data_max_mb=1000, disk_warn_mb=0, disk_stop_intake_mb=0, disk_stop_fetch_mb=0)
+    caplog.set_level(logging.INFO)
+    seen = []
+    for mb in (700, 800, 900, 1000, 960, 949, 860, 849):
+        remember_size(Size(0, mb * 1_000_000, 0, 0, "2026-11-16T00:00:00.000Z"))
+        watch_disk(folder, settings)
+        stopped = [lane for lane, cause, _, _ in pauses() if cause == "disk"]
+        seen.append((mb, stopped, bool(room_in(folder, settings).warnings())))
+    assert seen == [
+        (700, [], False),
+        (800, [], True),
+        (900, ["intake"], True),
+        (1000, ["fetch", "intake"], True),
+        (960, ["fetch", "intake"], True),
+        (949, ["intake"], True),
+        (860, ["intake"], True),
+        (849, [], True),
+    ]
+    said = [record.getMessage() for record in caplog.records if getattr(record, "action", "") == "disk"]
+    assert said == [
+        "intake is paused: the data folder takes 900 of 1,000 MB; it goes on by itself at 850 MB",
+        "fetch is paused: the data folder takes 1,000 of 1,000 MB; it goes on by itself at 950 MB",
+        "fetch goes on: there is room again",
+        "intake goes on: there is room again",
+    ]
+
+
+def test_new_work_by_hand_is_refused_with_what_to_do(folder: DataFolder) -> None:
+    remember_size(Size(0, 950_000_000, 0, 0, "2026-11-16T00:00:00.000Z"))
+    with pytest.raises(OperatorError, match=r"takes 950 of 1,000 MB .*lienworker purge"):
+        refuse_new_work(folder, Settings(data_max_mb=1000, disk_stop_intake_mb=0, disk_stop_fetch_mb=0))
+
+
+def test_the_size_of_the_folder_is_what_its_files_take(folder: DataFolder) -> None:
+    (folder.raw / "a").mkdir()
+    (folder.raw / "a" / "page.html.gz").write_bytes(b"x" * 100_000)
+    left = folder.raw / "a" / ".0123.part"
+    left.write_bytes(b"half")
+    os.utime(left, (1, 1))
+    young = folder.raw / "a" / ".4567.part"
+    young.write_bytes(b"half")
+
+    size = measure(folder)
+
+    assert 100_000 <= size.raw < 120_000
+    assert size.database > 4096
+    assert not left.exists(), "what a killed process left half written"
+    assert young.exists()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import gzip
 import math
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +17,10 @@ from typing import Any
 import pytest
 
 from benchmarks.lives import Clock, Lives, Shares, lives
+from lienworker.actors.fetch_outcomes import Arrived, store_fetches
 from lienworker.errors import BusyError
+from lienworker.fetching import Fetched
+from lienworker.outbox.claims import claim
 from lienworker.outbox.operator import retry_tasks
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.retention import Keep, Pace, alone, plan, purge
@@ -25,10 +31,10 @@ from lienworker.store.counts import task_counts
 from lienworker.store.database import all_rows, close, execute, one_row, write
 from lienworker.store.doomed import doom, doomed_count, remove_doomed
 from lienworker.store.folder import DataFolder
-from lienworker.store.raw_files import read_page
+from lienworker.store.raw_files import PageKey, read_page, write_aside
 from lienworker.store.tasks import NewTask
 
-from .helpers import change, the_books_are_right
+from .helpers import FREE, change, the_books_are_right
 
 ALL_WELL = Shares(0, 0, 0)
 #: Everything that is settled goes at once.
@@ -167,6 +173,32 @@ def test_a_raw_page_goes_before_its_task_and_a_refresh_still_knows_it(worker: Li
     assert one_row("SELECT count(*) FROM results")[0] == 1
 
 
+def test_a_refresh_after_the_raw_page_went_leaves_no_file_behind(worker: Lives, clock: Clock) -> None:
+    keep = Keep(30, math.inf, 900, math.inf, math.inf)
+    delivered(worker, 1)
+    (path,) = raw_files(worker.runtime.folder)
+    page = path.read_bytes()
+    clock.go(31)
+    run(worker, keep)
+    with write("test"):
+        register_in_transaction([new_task(1)], refresh=True)
+    with worker.runtime.holder.lease() as token:
+        (row,) = claim("fetch", 1, token, FREE)
+        body = gzip.decompress(page)
+        key = PageKey("demo", "XX", "Juniper", "P-1", "t1")
+        written = write_aside(worker.runtime.folder, key, body, "text/html")
+        fetched = Fetched(row.url, 200, body, "text/html", "utf-8", None, None, 0, 1)
+        store_fetches(worker.runtime, [Arrived(row, fetched, written)])
+    assert one_row("SELECT purged_at FROM pages") == (None,)
+    assert raw_files(worker.runtime.folder) == [path]
+    clock.go(31)
+
+    run(worker, keep)
+
+    assert raw_files(worker.runtime.folder) == []
+    assert one_row("SELECT status FROM tasks") == ("completed",)
+
+
 def test_steps_go_before_their_task_but_not_those_of_an_open_delivery(worker: Lives, clock: Clock) -> None:
     delivered(worker, 1)
     scraped(worker, 2)
@@ -267,11 +299,11 @@ def test_in_standalone_an_archived_result_goes_when_a_person_says_so(alone_worke
     the_books_are_right()
 
 
-def test_a_list_goes_with_its_pending_file(worker: Lives, clock: Clock) -> None:
+def test_a_list_which_has_nowhere_to_go_goes_with_its_time(worker: Lives, clock: Clock) -> None:
     scraped(worker, 1)
     change("DELETE FROM outbox WHERE topic LIKE 'upload%'")
     change("UPDATE counters SET n = 0 WHERE topic LIKE 'upload%'")
-    change("UPDATE results SET data = ?", json.dumps({"parcels": [{"parcel_id": "1"}]}))
+    change("UPDATE results SET stays_here = 1")
     clock.go(10)
 
     run(worker)
@@ -495,3 +527,49 @@ def test_what_is_left_can_still_be_read(worker: Lives, clock: Clock) -> None:
 
     path, sha256 = one_row("SELECT path, sha256 FROM pages WHERE task_id = 't2'")
     assert read_page(worker.runtime.folder.root / path, sha256)
+
+
+_PURGE = """
+import math, sys
+from pathlib import Path
+from lienworker.outbox.retention import Keep, Pace, purge
+from lienworker.store import clock
+from lienworker.store.database import open_store
+real = clock.time.time_ns
+clock.time = type("Later", (), {"time_ns": staticmethod(lambda: real() + 86_400_000_000_000)})
+purge(Keep(0, 0, 0, math.inf, 0), open_store(Path(sys.argv[1])), Pace())
+"""
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "purge_tasks.before_commit",
+        "purge_tasks.after_commit",
+        "purge_files.before_commit",
+        "purge_files.before_unlink",
+        "purge_files_done.before_commit",
+        "purge_files_done.after_commit",
+        "purge_audit.before_commit",
+    ],
+)
+def test_a_purge_that_is_killed_anywhere_is_finished_by_the_next(worker: Lives, clock: Clock, point: str) -> None:
+    """Neither a row without its file nor a file without its row is left."""
+    folder = worker.runtime.folder
+    delivered(worker, 1, 2, 3)
+    scraped(worker, 4)
+
+    command = [sys.executable, "-c", _PURGE, str(folder.root)]
+    died = subprocess.run(command, env={**os.environ, "LIENWORKER_CRASH_AT": point}, timeout=120, capture_output=True)
+
+    assert died.returncode == -signal.SIGKILL, died.stderr.decode()
+    kept = all_rows("SELECT path FROM pages WHERE purged_at IS NULL")
+    assert all((folder.root / path).is_file() for (path,) in kept)
+    the_books_are_right()
+
+    clock.go(1)
+    run(worker)
+    assert tasks_there() == {"t4"}
+    assert len(raw_files(folder)) == 1
+    assert doomed_count() == 0
+    the_books_are_right()
