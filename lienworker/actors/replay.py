@@ -16,7 +16,7 @@ from lienworker.outbox.uploads import Claim
 from lienworker.settings import Settings
 
 #: What standalone held is meant to be replayed; what a person or the drift guard held, only if asked for.
-_USUAL, _ALL_HELD = ("standalone",), ("standalone", "operator", "drift")
+_USUAL, _ALL_HELD = ("standalone",), ("standalone", "operator", "drift", "restored")
 _STATES = ("waiting", "parked", "held")
 _SHARE = 1.0
 #: How long rows in another process's hands are waited for, s.

@@ -52,7 +52,7 @@ for command in (
     outbox.outbox, gateway.gateway, pausing.pause, pausing.resume, platforms.platforms, reparsing.reparse,
     web.web,
     analyzing.analyze, inspection.status, inspection.doctor, inspection.health, completing.completion,
-    upkeep.purge,
+    upkeep.purge, upkeep.backup, upkeep.restore,
 ):  # fmt: skip
     cli.add_command(command)
 

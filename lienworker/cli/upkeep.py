@@ -1,15 +1,19 @@
-"""purge: letting go of what is old and delivered, by hand."""
+"""purge, backup and restore: looking after a data folder."""
 
 from __future__ import annotations
 
 import math
 import re
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lienworker.cli.common import load_settings, open_folder, plural
+from lienworker.cli.progress import Progress
 
 if TYPE_CHECKING:
     from lienworker.outbox.retention import Keep
@@ -131,3 +135,64 @@ def _vacuum(folder: DataFolder) -> None:
 
     before, after = vacuum(folder)
     click.echo(f"The database took {before / 1_000_000:,.1f} MB and takes {after / 1_000_000:,.1f} MB now.")
+
+
+@click.command(epilog="Example: lienworker backup /mnt/backups/liens-2026-11-16.tar")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def backup(file: Path) -> None:
+    """Write everything that is needed to go on into FILE, a tar (.tar.gz or .tgz: compressed).
+
+    Works while the stack runs: the database is copied as it is at one moment, then the raw pages that it names. The
+    archive is read back and checked before it gets its name. Settings and tokens are no part of it. Exit 1 if raw pages
+    were missing.
+    """
+    from lienworker.outbox.retention import alone
+    from lienworker.store.backup import write_backup
+
+    folder = open_folder(load_settings())
+    began = time.monotonic()
+    progress = Progress("files")
+    with alone(folder):
+        made = write_backup(folder, file.absolute(), lambda done, total: progress.show(done, total, 0))
+    progress.close()
+    seconds = time.monotonic() - began
+    click.echo(
+        f"{plural(made.files, 'file')}, {made.size / 1_000_000:,.1f} MB in {seconds:.1f} s: {made.path}, checked."
+    )
+    if made.missing:
+        click.echo(
+            f"{plural(len(made.missing), 'raw page')} missing, such as {made.missing[0]}; see `lienworker doctor`."
+        )
+        sys.exit(1)
+
+
+@click.command(epilog="Example: LIENWORKER_DATA_DIR=/srv/liens lienworker restore liens-2026-11-16.tar")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Move what is in the data folder aside first.")
+@click.option("--moved", is_flag=True, help="Nothing happened since the backup: uploads go on at once, none is held.")
+def restore(file: Path, force: bool, moved: bool) -> None:
+    """Put the backup FILE into the data folder, which must be empty.
+
+    All of it is checked before any of it takes its place. What was still to be sent to the Gateway is held, since the
+    Gateway may have newer results by now: `lienworker outbox release --reason restored` lets it go.
+    """
+    from lienworker.outbox.after_restore import settle_in
+    from lienworker.store.pending import rebuild
+    from lienworker.store.restore import restore_files
+
+    settings = load_settings()
+    restored = restore_files(file.absolute(), settings.data_dir, force=force)
+    folder = open_folder(settings)
+    held = settle_in(file.name, hold_uploads=not moved)
+    made, _ = rebuild(folder)
+    click.echo(
+        f"{plural(restored.files, 'file')} restored to {folder.root}, as of {restored.about['made_at']}; "
+        f"{plural(made, 'pending file')} made again."
+    )
+    if restored.old:
+        click.echo(f"What was there before is in {restored.old}.")
+    if held:
+        click.echo(
+            f"{plural(held, 'upload')} held: the Gateway may have newer results since the backup. If not, let them go: "
+            "lienworker outbox release --reason restored"
+        )

@@ -1,0 +1,245 @@
+"""A backup: everything that is needed to go on, in one file that can be checked with `tar` and `sha256sum` alone.
+
+`backup.json` says what it is, `lienworker.db` is the database at one moment, `raw/` and the rest are the files that it
+names, `SHA256SUMS` is the list of all. Raw pages never change and are there before a row names them, so the database is
+copied first and its pages afterwards, while workers go on; only a purge must wait. Files in `pending/` are a view and
+are made again. Settings, tokens, logs and Redis are no part of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+from lienworker import __version__
+from lienworker.errors import InputError, StoreError
+from lienworker.store.clock import rfc3339
+from lienworker.store.folder import DataFolder, fsync_folder
+
+ABOUT, DATABASE, SUMS = "backup.json", "lienworker.db", "SHA256SUMS"
+#: The version of this arrangement of files.
+FORMAT = 1
+#: Folders whose files go along as they are.
+_FOLDERS = ("archive", "rejects")
+_CHUNK = 1 << 20
+_MB = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What was written. `missing` are raw pages that the database names but that are not there."""
+
+    path: Path
+    files: int
+    size: int
+    missing: list[str]
+
+
+def write_backup(folder: DataFolder, path: Path, progress: Callable[[int, int], None]) -> Backup:
+    """Writes the archive aside, reads it back, and gives it its name only if it holds what it should."""
+    if path.exists():
+        raise InputError(f"{path} is there already; a backup never overwrites. Name another file.")
+    if not path.parent.is_dir():
+        raise InputError(f"The folder {path.parent} does not exist.")
+    _check_room(folder, path.parent)
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".lienworker-backup-") as scratch:
+            copy = Path(scratch, DATABASE)
+            copy_database(folder.database, copy)
+            missing = _write(folder, copy, aside, _is_compressed(path), progress)
+        files = verify(aside)
+        _put_in_place(aside, path)
+    except OSError as problem:
+        raise StoreError(f"The backup cannot be written to {path}: {problem.strerror}.") from None
+    finally:
+        aside.unlink(missing_ok=True)
+    return Backup(path, files, path.stat().st_size, missing)
+
+
+def _check_room(folder: DataFolder, place: Path) -> None:
+    needed = 2 * folder.database.stat().st_size
+    if shutil.disk_usage(place).free < needed:
+        raise StoreError(f"{place} has less than {needed // _MB:,} MB free, which the database alone needs.")
+
+
+def _is_compressed(path: Path) -> bool:
+    return path.suffix in {".gz", ".tgz"}
+
+
+def _put_in_place(aside: Path, path: Path) -> None:
+    """Never over a file that has come meanwhile."""
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        raise InputError(f"{path} has come to be there meanwhile; a backup never overwrites.") from None
+    except OSError:  # a file system without links
+        aside.rename(path)
+    fsync_folder(path.parent)
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """The database at one moment, checked. Writers go on meanwhile: in WAL mode a reader holds up nobody."""
+    reading = sqlite3.connect(f"file:{quote(str(source))}?mode=ro", uri=True, timeout=30)
+    with contextlib.closing(reading) as live, contextlib.closing(sqlite3.connect(target)) as copy:
+        live.backup(copy)
+        copy.execute("PRAGMA journal_mode = delete").fetchall()
+    target.chmod(0o600)
+    check_database(target)
+
+
+def check_database(path: Path) -> None:
+    """Raises StoreError unless the file is whole."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
+            words = [row[0] for row in database.execute("PRAGMA integrity_check(3)")]
+            strays = database.execute("PRAGMA foreign_key_check").fetchmany(3)
+    except sqlite3.Error as problem:
+        raise StoreError(f"The database is damaged: {problem}. `lienworker doctor` says more.") from None
+    if words != ["ok"] or strays:
+        raise StoreError(f"The database is damaged: {'; '.join(words)}. `lienworker doctor` says more.")
+
+
+def _write(
+    folder: DataFolder, copy: Path, aside: Path, is_compressed: bool, progress: Callable[[int, int], None]
+) -> list[str]:
+    names: list[str] = []
+    missing: list[str] = []
+    for name in _files_of(folder, copy):
+        (names if (folder.root / name).is_file() else missing).append(name)
+    sums: list[str] = []
+    with _private(aside) as out:
+        with tarfile.open(fileobj=out, mode="w:gz" if is_compressed else "w", format=tarfile.PAX_FORMAT) as archive:
+            _add(archive, ABOUT, io.BytesIO(_about(copy, len(names), missing)), sums)
+            with copy.open("rb") as content:
+                _add(archive, DATABASE, content, sums)
+            for n, name in enumerate(names, 1):
+                with (folder.root / name).open("rb") as content:
+                    _add(archive, name, content, sums)
+                progress(n, len(names))
+            _add(archive, SUMS, io.BytesIO("".join(sums).encode("utf-8", "surrogateescape")), [])
+        out.flush()
+        os.fsync(out.fileno())
+    return missing
+
+
+@contextlib.contextmanager
+def _private(path: Path) -> Iterator[IO[bytes]]:
+    """A new file that only its owner can read: tasks may carry proxies with passwords."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        yield out
+
+
+def _about(copy: Path, files: int, missing: list[str]) -> bytes:
+    with contextlib.closing(sqlite3.connect(copy)) as database:
+        version = database.execute("SELECT max(version) FROM schema_versions").fetchone()[0]
+        tasks = dict(database.execute("SELECT status, count(*) FROM tasks GROUP BY 1"))
+    about = {
+        "format": FORMAT,
+        "made_at": rfc3339(),
+        "program": __version__,
+        "schema_version": version,
+        "files": files,
+        "missing": len(missing),
+        "tasks": tasks,
+    }
+    return (json.dumps(about, indent=1) + "\n").encode()
+
+
+def _files_of(folder: DataFolder, copy: Path) -> Iterator[str]:
+    """The names of what goes along, relative to the data folder."""
+    if (folder.root / "worker_id").is_file():
+        yield "worker_id"
+    with contextlib.closing(sqlite3.connect(copy)) as database:
+        for (path,) in database.execute("SELECT DISTINCT path FROM pages WHERE purged_at IS NULL ORDER BY path"):
+            yield path
+    for place in _FOLDERS:
+        for file in sorted((folder.root / place).rglob("*")):
+            if file.is_file() and not file.is_symlink() and not file.name.startswith("."):
+                yield str(file.relative_to(folder.root))
+
+
+def _add(archive: tarfile.TarFile, name: str, content: IO[bytes], sums: list[str]) -> None:
+    """One file, with its sum as it went in."""
+    about = tarfile.TarInfo(name)
+    about.size = content.seek(0, os.SEEK_END)
+    about.mode = 0o600
+    content.seek(0)
+    counting = Counting(content)
+    archive.addfile(about, counting)
+    sums.append(f"{counting.sha256.hexdigest()}  {name}\n")
+
+
+class Counting:
+    """A stream that adds up what is read from it."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self._content = content
+        self.sha256 = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._content.read(size)
+        self.sha256.update(chunk)
+        return chunk
+
+
+def verify(path: Path) -> int:
+    """Reads an archive from beginning to end; every file must be there, whole, once. Gives how many there are."""
+    found: dict[str, str] = {}
+    sums: dict[str, str] | None = None
+    for name, content in members(path):
+        if name == SUMS:
+            sums = parse_sums(content.read())
+        else:
+            found[name] = sum_of(content)
+    if sums is None or sums != found:
+        raise StoreError(f"{path} does not hold what its list says: it is damaged.")
+    return len(found)
+
+
+def sum_of(content: Any) -> str:
+    counting = Counting(content)
+    while counting.read(_CHUNK):
+        pass
+    return counting.sha256.hexdigest()
+
+
+def parse_sums(text: bytes) -> dict[str, str]:
+    lines = text.decode("utf-8", "surrogateescape").splitlines()
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """The files of an archive one after the other; anything in it that no backup has is refused."""
+    seen: set[str] = set()
+    try:
+        with tarfile.open(path, "r|*") as archive:
+            for member in archive:
+                content = archive.extractfile(member) if member.isreg() else None
+                if content is None or member.name in seen or not is_ours(member.name):
+                    raise StoreError(f"{path} is no backup of lienworker: it holds {member.name!r}.")
+                seen.add(member.name)
+                yield member.name, content
+    except (tarfile.TarError, EOFError, OSError) as problem:
+        raise StoreError(f"{path} cannot be read as a backup: {problem}.") from None
+
+
+def is_ours(name: str) -> bool:
+    """Whether a backup has files of this name: nothing absolute, nothing that leads out of the folder."""
+    if name in {ABOUT, DATABASE, SUMS, "worker_id"}:
+        return True
+    top, *rest = name.split("/")
+    return top in {"raw", *_FOLDERS} and bool(rest) and not {"", ".", ".."} & set(rest) and "\0" not in name

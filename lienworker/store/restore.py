@@ -1,0 +1,141 @@
+"""Restoring a backup: checked as a whole beside the data folder's files before any of it takes its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from lienworker.crash import reach
+from lienworker.errors import BusyError, InputError, StoreError
+from lienworker.store.backup import ABOUT, DATABASE, FORMAT, SUMS, Counting, check_database, members, parse_sums
+from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.folder import DataFolder, fsync_folder, is_stack_running, try_lock
+from lienworker.store.migrations import known_migrations
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was put in place, and where the old content went (None where there was none)."""
+
+    about: dict[str, Any]
+    files: int
+    old: Path | None
+
+
+def restore_files(path: Path, root: Path, *, force: bool) -> Restored:
+    """Puts a backup into a data folder that is empty, or (with force) whose content is moved aside first."""
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.")
+    folder = DataFolder(root)
+    _check_target(folder, force)
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Inside the folder: it may be a volume, onto which nothing can be moved as a whole.
+    stage = root / f".restore-{secrets.token_hex(4)}"
+    stage.mkdir(mode=0o700)
+    try:
+        files = _unpack(path, stage)
+        about = _check(stage, path)
+        reach("restore.before_place")
+        old = _move_aside(folder, stage)
+        _put_in_place(stage, root)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return Restored(about, files, old)
+
+
+def _check_target(folder: DataFolder, force: bool) -> None:
+    if not folder.root.exists():
+        return
+    if folder.holders.is_dir() and (is_stack_running(folder) or _somebody_holds(folder)):
+        raise BusyError(f"A stack or a worker runs on {folder.root}: stop it first.")
+    if _content(folder.root) and not force:
+        raise InputError(
+            f"{folder.root} is not empty. Name a new folder by LIENWORKER_DATA_DIR, or say --force: then what is there "
+            "is moved aside, not deleted."
+        )
+
+
+def _somebody_holds(folder: DataFolder) -> bool:
+    for path in folder.holders.glob("*"):
+        lock = try_lock(path)
+        if lock is None:
+            return True
+        lock.close()
+    return False
+
+
+def _content(root: Path, *but: Path) -> list[Path]:
+    return [path for path in root.iterdir() if path.name != "lost+found" and path not in but]
+
+
+def _unpack(path: Path, stage: Path) -> int:
+    """Every file with its sum; the list must name each of them and no other."""
+    found: dict[str, str] = {}
+    sums: dict[str, str] | None = None
+    for name, content in members(path):
+        if name == SUMS:
+            sums = parse_sums(content.read())
+        else:
+            found[name] = _write_file(stage / name, content)
+    if sums is None or sums != found:
+        wrong = sorted({*found, *(sums or {})} - {n for n in found if (sums or {}).get(n) == found[n]})
+        raise StoreError(f"{path} is damaged, for example at {wrong[0] if wrong else SUMS}; nothing was restored.")
+    return len(found)
+
+
+def _write_file(place: Path, content: IO[bytes]) -> str:
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    counting = Counting(content)
+    with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        while chunk := counting.read(_CHUNK):
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    return counting.sha256.hexdigest()
+
+
+def _check(stage: Path, path: Path) -> dict[str, Any]:
+    try:
+        about: dict[str, Any] = json.loads((stage / ABOUT).read_bytes())
+        version, form = int(about["schema_version"]), int(about["format"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise StoreError(f"{path} is no backup of lienworker: it does not say what it is.") from None
+    newest = known_migrations()[-1].version
+    if form > FORMAT or version > newest:
+        raise StoreError(
+            f"{path} was made by a newer lienworker (schema version {version}, this program knows {newest}): "
+            "install that version."
+        )
+    if not (stage / DATABASE).is_file():
+        raise StoreError(f"{path} holds no database.")
+    check_database(stage / DATABASE)
+    return about
+
+
+def _move_aside(folder: DataFolder, stage: Path) -> Path | None:
+    there = _content(folder.root, stage)
+    if not there:
+        return None
+    old = folder.root / f"before-restore-{rfc3339(now_ms())[:19].replace(':', '')}"
+    old.mkdir(mode=0o700)
+    # The database first: without it nobody takes what is left for a whole folder.
+    for path in sorted(there, key=lambda path: not path.name.startswith(DATABASE)):
+        path.rename(old / path.name)
+    return old
+
+
+def _put_in_place(stage: Path, root: Path) -> None:
+    """The database last: a folder with a database is whole."""
+    (stage / ABOUT).unlink()
+    for path in sorted(stage.iterdir(), key=lambda path: path.name == DATABASE):
+        reach("restore.before_rename")
+        path.rename(root / path.name)
+    for place in (root, *(path for path in root.rglob("*") if path.is_dir())):
+        fsync_folder(place)
