@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-parse clean bench-web screenshots
-.PHONY: lint-containers man build
+.PHONY: dev hooks site lint-containers man build test-minimum
 
 help:  ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ test: install  ## Run all tests
 	$(BIN)/python -m pytest -n $(JOBS) -m "not alone"
 	$(BIN)/python -m pytest -m alone
 
-check: lint lint-containers types bandit test  ## What CI runs: linters, types, bandit, tests
+check: lint lint-containers types bandit site test  ## What CI runs: linters, types, bandit, documentation, tests
 
 lint: install  ## Check style
 	$(BIN)/ruff check .
@@ -44,6 +44,20 @@ man: install  ## Make the manual pages in build/man
 
 build: install  ## Build wheel and source archive in dist/
 	$(BIN)/uv build --quiet --out-dir dist
+
+# The lowest versions that pyproject.toml allows, in an environment of their own.
+test-minimum: install  ## Run the quick tests and the demo with the lowest allowed versions
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-annotate --no-header pyproject.toml -o build/minimum.txt
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/minimum
+	$(BIN)/uv pip install --quiet --python build/minimum/bin/python -r build/minimum.txt -c build/minimum.txt \
+	  pytest pytest-timeout pytest-xdist hypothesis
+	$(BIN)/uv pip install --quiet --no-deps --python build/minimum/bin/python -e .
+	build/minimum/bin/lienworker demo
+	build/minimum/bin/python -m pytest -n $(JOBS) -m "not slow and not alone" tests/store tests/outbox tests/gateway \
+	  tests/fetching tests/intake tests/platforms tests/parsers tests/ondemand
+
+site: install  ## Build the documentation in build/site; a broken link is an error
+	$(BIN)/sphinx-build --quiet --fail-on-warning --nitpicky docs build/site
 
 types: install  ## Check types
 	$(BIN)/mypy
@@ -64,6 +78,12 @@ import: install  ## Import parcels: make import FILE=parcels.jsonl
 
 up: install  ## Run the whole stack in the foreground, until Ctrl-C
 	@exec $(BIN)/lienworker up
+
+dev: install  ## Run the stack and start its workers again when the code changes
+	@exec $(BIN)/lienworker up --watch lienworker
+
+hooks: install  ## Check each commit before it is made
+	$(BIN)/pre-commit install
 
 docs: install  ## Make the reference pages docs/settings.md and docs/commands.md again
 	$(BIN)/python -m lienworker.cli.reference docs

@@ -25,6 +25,7 @@ from lienworker.cli import (
     results,
     running,
     scraping,
+    service,
     tasks,
     upkeep,
     web,
@@ -52,7 +53,7 @@ for command in (
     outbox.outbox, gateway.gateway, pausing.pause, pausing.resume, platforms.platforms, reparsing.reparse,
     web.web,
     analyzing.analyze, inspection.status, inspection.doctor, inspection.health, completing.completion,
-    upkeep.purge, upkeep.backup, upkeep.restore,
+    upkeep.purge, upkeep.backup, upkeep.restore, service.service,
 ):  # fmt: skip
     cli.add_command(command)
 

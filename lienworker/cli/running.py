@@ -119,10 +119,24 @@ def in_mode(settings: Settings, mode: str | None) -> Settings:
     return replace(settings, standalone=False, gateway_sync="enabled")
 
 
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+def _watchable(folder: Path | None) -> Path | None:
+    from importlib.util import find_spec
+
+    from lienworker.errors import OperatorError
+
+    if folder and not find_spec("watchdog"):
+        raise OperatorError("--watch needs the package watchdog: pip install 'dramatiq[watch]'.")
+    return folder
+
+
 @click.command(epilog="Example: LIENWORKER_DATA_DIR=/srv/liens lienworker up")
 @click.option("--mode", type=click.Choice(["standalone", "ondemand"]), help="Not by the settings.")
 @click.option("--only", type=click.Choice(["workers", "schedule"]), help="One part, as a service; needs REDIS_URL.")
-def up(mode: str | None, only: str | None) -> None:
+@click.option("--watch", type=_FOLDER, help="Start workers again when Python files there change; for development.")
+def up(mode: str | None, only: str | None, watch: Path | None) -> None:
     """Run the whole stack in the foreground until Ctrl-C.
 
     Redis (a private one, unless REDIS_URL is set), workers, schedule and monitor. Parts that die are started again. A
@@ -130,11 +144,13 @@ def up(mode: str | None, only: str | None) -> None:
     """
     from lienworker.logs import setup_logging
     from lienworker.stack.one_shot import interrupts
+    from lienworker.stack.parts import Choice
     from lienworker.stack.supervisor import running_stack
 
     settings = in_mode(load_settings(), mode)
     setup_logging(settings.log_level)
-    with interrupts() as stop, running_stack(settings, with_web=True, only=only) as supervisor:
+    choice = Choice(with_web=True, only=only, watch=_watchable(watch))
+    with interrupts() as stop, running_stack(settings, choice=choice) as supervisor:
         stop.at_once = lambda: _kill(supervisor)
         what = only or f"{plural(settings.process_count, 'worker')} of {settings.threads} threads"
         click.echo(

@@ -24,25 +24,45 @@ class Part:
     ready_file: Path | None = None
 
 
-def parts_of(settings: Settings, folder: DataFolder, *, with_web: bool = False, only: str | None = None) -> list[Part]:
-    """The parts in the order in which they start, or `only` one; the monitor where the stack is there to stay."""
-    parts = _all_parts(settings, folder, with_web=with_web)
-    return parts if only is None else [part for part in parts if part.name == only]
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which parts, and how: the monitor too, one part only, and a folder whose changes start the workers again."""
+
+    with_web: bool = False
+    only: str | None = None
+    watch: Path | None = None
 
 
-def _all_parts(settings: Settings, folder: DataFolder, *, with_web: bool) -> list[Part]:
-    web = [Part("web", [sys.executable, "-m", "lienworker", "web"])] if with_web and settings.web_port else []
+#: For one job: everything that it needs, and no monitor.
+PLAIN = Choice()
+
+
+def parts_of(settings: Settings, folder: DataFolder, choice: Choice = PLAIN) -> list[Part]:
+    """The parts in the order in which they start."""
+    parts = _all_parts(settings, folder, choice)
+    return parts if choice.only is None else [part for part in parts if part.name == choice.only]
+
+
+def _all_parts(settings: Settings, folder: DataFolder, choice: Choice) -> list[Part]:
+    dramatiq, watch = [sys.executable, "-m", "dramatiq"], []
+    if choice.watch:
+        # Its script: a module that starts itself again forgets its virtual environment. And the pattern, since watchdog
+        # 7 takes Dramatiq's own `*.py` for files at the very top.
+        dramatiq = [str(Path(sys.executable).with_name("dramatiq"))]
+        watch = ["--watch", str(choice.watch.absolute()), "--watch-include", "**/*.py"]
+    web = [Part("web", [sys.executable, "-m", "lienworker", "web"])] if choice.with_web and settings.web_port else []
     redis = [] if settings.redis_url else [Part("redis", redis_server.command(folder), folder.redis_socket)]
     return [
         *redis,
         Part(
             "workers",
             [
-                sys.executable, "-m", "dramatiq", "lienworker.actors",
+                *dramatiq, "lienworker.actors",
                 "--processes", str(settings.process_count),
                 "--threads", str(settings.threads),
                 "--worker-shutdown-timeout", str(_WORKER_STOP_MS),
                 "--skip-logging",
+                *watch,
             ],
         ),
         Part("schedule", [sys.executable, "-m", "lienworker.stack.schedule"]),

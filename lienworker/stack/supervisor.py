@@ -24,7 +24,7 @@ from lienworker.errors import BusyError, OperatorError, SettingsError
 from lienworker.lifeline import LIFELINE_FD
 from lienworker.outbox.leases import living
 from lienworker.settings import Settings
-from lienworker.stack.parts import Part, parts_of
+from lienworker.stack.parts import PLAIN, Choice, Part, parts_of
 from lienworker.stack.redis_server import throw_data_away
 from lienworker.store.database import open_store
 from lienworker.store.folder import DataFolder, try_lock
@@ -71,13 +71,12 @@ class Supervisor:
     settings: Settings
     folder: DataFolder
     log: IO[bytes] | None = None
-    with_web: bool = False
-    only: str | None = None
+    choice: Choice = PLAIN
     children: list[Child] = field(default_factory=list)
 
     def start(self) -> None:
         self._read_end, self._write_end = os.pipe()
-        for part in parts_of(self.settings, self.folder, with_web=self.with_web, only=self.only):
+        for part in parts_of(self.settings, self.folder, self.choice):
             self.children.append(Child(part, self._spawn(part), time.monotonic()))
             self._wait_ready(self.children[-1])
 
@@ -181,18 +180,16 @@ class Supervisor:
 
 
 @contextmanager
-def running_stack(
-    settings: Settings, log: IO[bytes] | None = None, *, with_web: bool = False, only: str | None = None
-) -> Iterator[Supervisor]:
+def running_stack(settings: Settings, log: IO[bytes] | None = None, choice: Choice = PLAIN) -> Iterator[Supervisor]:
     """The whole stack, or one part of it, for as long as the block lasts.
 
     A whole one refuses where any other runs on the same folder; parts run side by side, also in several containers.
     """
-    if only and not settings.redis_url:
+    if choice.only and not settings.redis_url:
         raise SettingsError("REDIS_URL", "is not set: a part that runs alone needs the Redis that all parts share.")
     folder = open_store(settings.data_dir)
-    lock = _take_lock(folder, shared=only is not None)
-    supervisor = Supervisor(settings, folder, log, with_web, only)
+    lock = _take_lock(folder, shared=choice.only is not None)
+    supervisor = Supervisor(settings, folder, log, choice)
     try:
         if not settings.redis_url:
             folder.redis_socket.unlink(missing_ok=True)

@@ -12,7 +12,10 @@ import pytest
 from lienworker.cli import cli
 from lienworker.cli.reference import commands_page, settings_page
 from lienworker.settings import Settings
+from tests.docs.blocks import blocks, documents
 
+#: What fenced blocks may be.
+KINDS = {"sh", "text", "python", "toml", "yaml", "json", "ini", "html", "sql", "{toctree}"}
 ROOT = Path(__file__).parents[2]
 
 
@@ -58,8 +61,38 @@ def test_every_make_target_explains_itself() -> None:
     assert targets == explained
 
 
+def test_no_block_of_commands_is_forgotten() -> None:
+    """Blocks in `sh` are run by tests/docs; one that cannot be says why: `<!-- not run: the reason -->` before it."""
+    for page in documents():
+        for block in blocks(page):
+            where = f"{block.page}:{block.line}"
+            assert block.kind in KINDS, f"{where}: say what the block is: {', '.join(sorted(KINDS))}"
+            if block.kind != "sh":
+                assert not re.search(r"^(lienworker|make|docker|sudo) ", block.text, re.M), f"{where}: mark it as sh"
+            if block.why_not is not None:
+                assert len(block.why_not.split()) >= 5, f"{where}: give the reason why it is not run"
+
+
+def test_every_command_that_a_text_names_is_there() -> None:
+    for page in [*documents(), ROOT / "CHANGELOG.md"]:
+        for words in re.findall(r"`lienworker ([a-z][^`]*)`", page.read_text()):
+            assert is_known(words.split()), f"{page.name}: lienworker {words}"
+
+
+def is_known(words: list[str]) -> bool:
+    """Whether the command is there, and every option that is named with it."""
+    command: click.Command = cli
+    while words and isinstance(command, click.Group):
+        found = command.commands.get(words[0].rstrip(",:"))
+        if found is None:
+            return words[0].isupper()
+        command, words = found, words[1:]
+    known = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)} | {"--help"}
+    return all(word.partition("=")[0].rstrip(",") in known for word in words if word.startswith("-") and word != "-")
+
+
 def test_links_between_documents_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", *ROOT.glob("docs/*.md"), ROOT / "CHANGELOG.md"]:
+    for page in [*documents(), ROOT / "CHANGELOG.md"]:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"

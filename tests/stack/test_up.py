@@ -97,3 +97,23 @@ def test_scrape_url_works_while_redis_is_away_and_loses_nothing(node: Node, site
     wait_until(lambda: node.statuses() == {"completed": 1})
     interrupt(process)
     process.communicate(timeout=15)
+
+
+def test_in_development_workers_start_again_when_a_file_changes(node: Node, tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    process = node.start("up", "--watch", str(code))
+    wait_until(lambda: len(node.workers()) == 2 and node.is_up(), what="the stack to be up")
+    before = {worker.pid for worker in node.workers()}
+
+    def are_others() -> bool:
+        now = {worker.pid for worker in node.workers()}
+        if now == before:  # Dramatiq begins to watch a moment after its workers are up
+            (code / "changed.py").write_text(str(time.monotonic()))
+            time.sleep(1)
+        return len(now) == 2 and not now & before
+
+    wait_until(are_others, 60, "other workers")
+    interrupt(process)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 0, output

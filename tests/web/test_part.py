@@ -11,14 +11,14 @@ import pytest
 
 from lienworker.lifeline import LIFELINE_FD
 from lienworker.settings import Settings
-from lienworker.stack.parts import parts_of
+from lienworker.stack.parts import Choice, parts_of
 from lienworker.store.folder import DataFolder
 from tests.node import Node, wait_until
 from tests.web.monitor import Monitor, free_port
 
 
-def names(settings: Settings, **options: bool) -> list[str]:
-    return [part.name for part in parts_of(settings, DataFolder(Path("data")), **options)]
+def names(settings: Settings, *, with_web: bool = False) -> list[str]:
+    return [part.name for part in parts_of(settings, DataFolder(Path("data")), Choice(with_web=with_web))]
 
 
 def test_the_monitor_is_a_part_only_where_it_is_wanted() -> None:

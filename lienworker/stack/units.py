@@ -1,0 +1,234 @@
+"""systemd units for the stack, whole or in parts, and the steps that install or remove them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lienworker.errors import OperatorError
+
+#: The first line of what we write; a file without it is somebody else's.
+MARK = "# Made by `lienworker service install`; change it with `systemctl edit`, or it is lost with the next install.\n"
+_UNIT = """[Unit]
+Description=lienworker: {what}
+{more_unit}
+[Service]
+Type=exec
+ExecStart={command}
+Restart=always
+RestartSec=5
+# A wrong setting does not get better by itself.
+RestartPreventExitStatus=2
+# The supervisor stops its parts itself; what is left after that is killed.
+KillMode=mixed
+TimeoutStopSec=30
+StateDirectory=lienworker
+StateDirectoryMode=0700
+WorkingDirectory=%S/lienworker
+Environment=LIENWORKER_DATA_DIR=%S/lienworker
+# Settings, one NAME=value a line (docs/settings.md).
+EnvironmentFile=-%E/lienworker/lienworker.env
+UMask=0077
+LimitNOFILE=65536
+TasksMax=1024
+NoNewPrivileges=yes
+RestrictSUIDSGID=yes
+RestrictRealtime=yes
+RestrictNamespaces=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+{hardening}
+[Install]
+WantedBy={wanted_by}
+"""
+# Not here: MemoryDenyWriteExecute, which ctypes does not survive everywhere; ProcSubset=pid, which hides load and
+# memory from the heartbeat.
+_SYSTEM_ONLY = """User=lienworker
+Group=lienworker
+SystemCallFilter=~@privileged
+CapabilityBoundingSet=
+AmbientCapabilities=
+DevicePolicy=closed
+KeyringMode=private
+PrivateDevices=yes
+PrivateTmp=yes
+PrivateUsers=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHome=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+ProtectSystem=strict
+RemoveIPC=yes
+"""
+_NETWORK = "After=network-online.target\nWants=network-online.target"
+_TARGET = """[Unit]
+Description=lienworker: workers, schedule and monitor
+
+[Install]
+WantedBy={wanted_by}
+"""
+_PARTS = {
+    "lienworker-workers.service": ("workers", "up --only workers"),
+    "lienworker-schedule.service": ("schedule", "up --only schedule"),
+    "lienworker-web.service": ("monitor", "web"),
+}
+_SYSUSERS = 'u lienworker - "lienworker" /var/lib/lienworker\n'
+_SETTINGS = "# Settings of the lienworker services, one NAME=value a line; docs/settings.md has them all.\n"
+#: Where a hardened service cannot look.
+_HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run/user")  # noqa: S108
+
+
+@dataclass(frozen=True)
+class Service:
+    """Which units, for whom: `--user` or `--system`, all in one or in parts."""
+
+    program: Path
+    is_system: bool
+    in_parts: bool
+    root: Path = Path("/")
+
+    @property
+    def main_unit(self) -> str:
+        return "lienworker.target" if self.in_parts else "lienworker.service"
+
+    @property
+    def unit_folder(self) -> Path:
+        return self._under("etc/systemd/system") if self.is_system else _config() / "systemd" / "user"
+
+    @property
+    def settings_file(self) -> Path:
+        return (self._under("etc") if self.is_system else _config()) / "lienworker" / "lienworker.env"
+
+    def units(self) -> dict[str, str]:
+        """The text of each unit by its name."""
+        wanted_by = "multi-user.target" if self.is_system else "default.target"
+        if not self.in_parts:
+            return {"lienworker.service": self._unit("the whole stack", "up", "", wanted_by)}
+        more = "PartOf=lienworker.target"
+        parts = {
+            name: self._unit(what, arguments, more, "lienworker.target") for name, (what, arguments) in _PARTS.items()
+        }
+        return {"lienworker.target": MARK + _TARGET.format(wanted_by=wanted_by), **parts}
+
+    def _unit(self, what: str, arguments: str, more_unit: str, wanted_by: str) -> str:
+        return MARK + _UNIT.format(
+            what=what,
+            command=f"{self.program} {arguments}",
+            more_unit="".join(line + "\n" for line in (_NETWORK if self.is_system else "", more_unit) if line),
+            hardening=_SYSTEM_ONLY if self.is_system else "",
+            wanted_by=wanted_by,
+        )
+
+    def _under(self, place: str) -> Path:
+        return self.root / place
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to be done: a file to be written or removed, or a command to be run."""
+
+    words: str
+    path: Path | None = None
+    text: str | None = None
+    command: tuple[str, ...] = ()
+
+    def do(self) -> None:
+        if self.command:
+            _run(self.command)
+        elif self.path and self.text is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(self.text, encoding="utf-8")
+            self.path.chmod(0o600 if self.path.suffix == ".env" else 0o644)
+        elif self.path:
+            self.path.unlink(missing_ok=True)
+
+
+def install_steps(service: Service) -> list[Step]:
+    """What an install does, in order. Refuses where it cannot work or would harm."""
+    _check(service)
+    return [*_files(service), *_start_commands(service)]
+
+
+def _files(service: Service) -> Iterator[Step]:
+    if service.is_system:
+        yield _write(service.root / "etc/sysusers.d/lienworker.conf", _SYSUSERS)
+    for name, text in service.units().items():
+        yield _write(service.unit_folder / name, text)
+    if not service.settings_file.exists():
+        yield _write(service.settings_file, _SETTINGS)
+
+
+def _start_commands(service: Service) -> Iterator[Step]:
+    control = ("systemctl",) if service.is_system else ("systemctl", "--user")
+    if service.root != Path("/"):  # an image: nothing runs there yet
+        names = service.units()
+        yield _call("systemctl", f"--root={service.root}", "enable", *names)
+        return
+    if service.is_system:
+        yield _call("systemd-sysusers", "lienworker.conf")
+    yield _call(*control, "daemon-reload")
+    yield _call(*control, "enable", "--now", *service.units())
+
+
+def uninstall_steps(service: Service) -> list[Step]:
+    """Removes all of our units, whichever are there. Data, settings and user stay."""
+    control = ("systemctl",) if service.is_system else ("systemctl", "--user")
+    whole = Service(service.program, service.is_system, in_parts=False, root=service.root)
+    parts = Service(service.program, service.is_system, in_parts=True, root=service.root)
+    names = [name for name in {**parts.units(), **whole.units()} if _is_ours(service.unit_folder / name)]
+    if not names:
+        raise OperatorError(f"There are no units of ours in {service.unit_folder}.")
+    removals = [Step(f"remove {service.unit_folder / name}", service.unit_folder / name) for name in names]
+    if service.root != Path("/"):
+        return [_call("systemctl", f"--root={service.root}", "disable", *names), *removals]
+    return [_call(*control, "disable", "--now", *names), *removals, _call(*control, "daemon-reload")]
+
+
+def _check(service: Service) -> None:
+    if service.is_system and str(service.program).startswith(_HIDDEN):
+        raise OperatorError(
+            f"{service.program} is where a hardened service cannot look; install lienworker under /opt or /usr/local, "
+            "name another one with --program, or use --user."
+        )
+    other = Service(service.program, service.is_system, not service.in_parts, service.root).main_unit
+    if _is_ours(service.unit_folder / other):
+        raise OperatorError(f"{other} is installed, and two stacks cannot share a folder; `service uninstall` first.")
+    for name in service.units():
+        path = service.unit_folder / name
+        if path.exists() and not _is_ours(path):
+            raise OperatorError(f"{path} is there, and not ours; move it away first.")
+
+
+def _is_ours(path: Path) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8", errors="replace").startswith(MARK[:30])
+
+
+def _write(path: Path, text: str) -> Step:
+    return Step(f"write {path}", path, text)
+
+
+def _call(*command: str) -> Step:
+    return Step(f"run {' '.join(command)}", command=command)
+
+
+def _run(command: tuple[str, ...]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise OperatorError(f"{command[0]} is not there: is this a machine with systemd?") from None
+    if done.returncode:
+        raise OperatorError(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.stdout.strip()}")
+
+
+def _config() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")

@@ -1,0 +1,32 @@
+"""Each command in the documents is run: page by page, in order, as a reader would type them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lienworker.demo.site import DemoSite
+from lienworker.gateway.reference import reference_gateway
+from tests.docs.blocks import blocks, documents
+from tests.docs.sandbox import Sandbox
+
+PAGES = [page for page in documents() if any(block.kind == "sh" and not block.why_not for block in blocks(page))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_tells_to_type_works(page: Path, site: DemoSite, tmp_path: Path) -> None:
+    with reference_gateway() as gateway:
+        sandbox = Sandbox(tmp_path, site, gateway)
+        try:
+            for block in blocks(page):
+                if block.kind == "sh" and not block.why_not:
+                    for command in block.commands:
+                        sandbox.run(command)
+        finally:
+            sandbox.close()
+
+
+def test_there_is_something_to_run() -> None:
+    assert {"README.md", "quick-start.md", "writing-a-platform.md"} <= {page.name for page in PAGES}
