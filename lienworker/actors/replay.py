@@ -12,13 +12,12 @@ from dramatiq.asyncio import EventLoopThread
 from lienworker.actors.runtime import running
 from lienworker.actors.upload import Uploader
 from lienworker.outbox.rows_by_hand import RowFilter, fates_of, find_ids, ready_for_replay
-from lienworker.outbox.uploads import Claim
+from lienworker.outbox.uploads import Chosen, Claim
 from lienworker.settings import Settings
 
 #: What standalone held is meant to be replayed; what a person or the drift guard held, only if asked for.
 _USUAL, _ALL_HELD = ("standalone",), ("standalone", "operator", "drift", "restored")
 _STATES = ("waiting", "parked", "held")
-_SHARE = 1.0
 #: How long rows in another process's hands are waited for, s.
 _PATIENCE = 60.0
 
@@ -52,7 +51,7 @@ def replay(settings: Settings, ids: list[int], wanted: RowFilter, show: Callable
             ready_for_replay(ids, wanted.in_words())
             with here.holder.lease() as token:
                 # Without a filter every row is meant, so there is no need to name them.
-                claim = Claim(token, here.rules, only=None if wanted.is_empty else tuple(ids))
+                claim = Claim(token, here.rules, only=None if wanted.is_empty else Chosen(ids))
                 return _send(Uploader(here, claim), ids, show)
     finally:
         loop.stop()
@@ -62,7 +61,7 @@ def _send(uploader: Uploader, ids: list[int], show: Callable[[int, int], None]) 
     deadline = time.monotonic() + _PATIENCE
     tick = _Ticker(ids, show)
     while True:
-        has_more = uploader.work(_SHARE, tick)
+        has_more = uploader.work(tick=tick)
         states = tick.look()
         ended = states.get("delivered", 0) + states.get("superseded", 0)
         if ended == len(ids):

@@ -26,14 +26,20 @@ RESERVED_THREADS = 4
 
 
 class RawBound:
-    """How many raw files are under way at a time: one more after each good group, half after trouble."""
+    """How many raw files are under way at a time: one more after so many went well, half after trouble."""
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._went_well = 0
         self.now = min(4, most)
 
-    def note(self, *, is_well: bool) -> None:
-        self.now = min(self._most, self.now + 1) if is_well else max(1, self.now // 2)
+    def note(self, n: int, *, is_well: bool) -> None:
+        self._went_well = self._went_well + n if is_well else 0
+        if not is_well:
+            self.now = max(1, self.now // 2)
+        while self._went_well >= self.now:
+            self._went_well -= self.now
+            self.now = min(self._most, self.now + 1)
 
 
 class ResultBound:

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
+import threading
 import time
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
 
 import dramatiq
 from dramatiq.middleware import CurrentMessage
 
 from lienworker.actors.app import broker, runtime, wake
-from lienworker.actors.flights import Flights
-from lienworker.actors.runtime import ResultBound, Runtime
-from lienworker.actors.upload_outcomes import (
-    RawFile,
-    outcome_of,
-    prepare_raw,
-    prepare_results,
-    store_raws,
-    store_reports,
-    store_results,
-)
+from lienworker.actors.runtime import Runtime
+from lienworker.actors.upload_lanes import RawLane, ReportLane, ResultLane
 from lienworker.broker import UPLOAD
-from lienworker.gateway.outcomes import Outcome, Unavailable
-from lienworker.gateway.taking_apart import Item, deliver_in_parts
-from lienworker.gateway.wire import ClosedReply, RawReply, ResultsReply
 from lienworker.outbox.closing import give_back
 from lienworker.outbox.entries import Claimed
-from lienworker.outbox.uploads import Claim, claim_uploads
+from lienworker.outbox.uploads import Claim
 
-_REPORTS_A_BATCH = 16
 #: How long one message may go on before others get their turn, s.
 _SHARE = 10.0
-
-T = TypeVar("T")
+#: How long a slow file is waited for when that time is over, and how often the time begins anew because of one.
+_PATIENCE, _MOST_SHARES = 1.0, 12
+#: What has landed waits so long for others to be stored with, while there are any in the air, s.
+_GROUP_SECONDS = 0.05
+#: How often a look is taken at things that tell nobody: a stop, a row that is due, s.
+_LOOK_SECONDS = 0.1
 
 
 class Uploader:
@@ -44,94 +33,71 @@ class Uploader:
     def __init__(self, runtime: Runtime, claim: Claim) -> None:
         self.runtime = runtime
         self.claim = claim
-        self._raws: Flights[Outcome[RawReply]] = Flights(runtime.loop)
-        self._doubtful: list[tuple[Claimed, Outcome[RawReply]]] = []
+        self._news = threading.Event()
+        self.raws = RawLane(runtime, claim, self._news)
+        self.results = ResultLane(runtime, claim, self._news)
+        self.reports = ReportLane(runtime, claim, self._news)
+        self._released = 0
 
     def work(self, share: float = _SHARE, tick: Callable[[], None] = lambda: None) -> bool:
-        """Works the lanes until nothing may go; True when there is probably more.
-
-        Raw files come first and stay in the air; results follow in batches as large as can be had without waiting for
-        a slow file.
-        """
-        deadline = time.monotonic() + share
-        landed = 0
-        while not self.runtime.stopping.is_set() and self.runtime.holder.owns(self.claim.token):
-            launched = self._launch_raws()
-            landed += self._land_raws()
-            sent = 1
-            if not launched or landed >= ResultBound.MOST:
-                sent, landed = self.send_results() + self.send_reports(), 0
-            tick()
-            if not self._raws:
-                if not launched and not sent:
-                    return False
-                if time.monotonic() > deadline:
-                    return True
-        give_back(self._raws.abandon())
+        """Works the lanes until nothing may go; True when there is probably more."""
+        deadlines = _deadlines(share)
+        deadline = next(deadlines)
+        try:
+            while not self.runtime.stopping.is_set() and self.runtime.holder.owns(self.claim.token):
+                if time.monotonic() > deadline + _PATIENCE:
+                    deadline = next(deadlines)
+                is_over = time.monotonic() > deadline
+                moved = self._finish() if is_over else self._set_out()
+                if not moved and not self._in_air():
+                    return is_over
+                self._land()
+                tick()
+            self._land_now()
+        finally:
+            left = self._abandon()
+        give_back(left)
         return False
 
-    def _launch_raws(self) -> int:
-        """Fills up what the Gateway has shown to take, when half of it has landed."""
-        bound = self.runtime.raw_bound.now
-        if len(self._raws) > bound // 2:
-            return 0
-        rows = claim_uploads("upload_raw", bound - len(self._raws), self.claim)
-        files = [(row, prepare_raw(self.runtime, row)) for row in rows]
-        self._raws.launch((row, self._upload(file)) for row, file in files if file)
-        return len(rows)
+    def _set_out(self) -> int:
+        return self.raws.set_out() + self._send_results() + self.reports.set_out()
 
-    def _land_raws(self) -> int:
-        """Stores what has arrived. A failure waits for its neighbours: if one of them gets through, it says little."""
-        arrived = self._raws.gather(max(1, self.runtime.raw_bound.now // 2), patience=0.1) if self._raws else []
-        outcomes = [(row, outcome_of(flight)) for row, flight in arrived]
-        certain = [pair for pair in outcomes if not (isinstance(pair[1], Unavailable) and pair[1].perhaps_the_row)]
-        self._doubtful += [pair for pair in outcomes if pair not in certain]
-        if self._doubtful and (certain or not self._raws):
-            certain, self._doubtful = certain + self._doubtful, []
-        store_raws(self.runtime, certain)
-        return len(arrived)
-
-    def send_raws(self) -> int:
-        """Raw files only, to the end."""
-        sent = 0
-        while (launched := self._launch_raws()) or self._raws:
-            sent += launched
-            self._land_raws()
+    def _send_results(self) -> int:
+        sent = self.results.set_out(self._released, is_last=not self.raws)
+        if sent:
+            self._released = 0
         return sent
 
-    def send_results(self) -> int:
-        """One batch, taken apart as far as needed to know each item's fate."""
-        rows = claim_uploads("upload_result", self.runtime.result_bound.now, self.claim)
-        batch = prepare_results(self.runtime, rows)
-        if batch.items:
-            fates = self._wait(deliver_in_parts([item for _, item in batch.items], self._submit))
-            store_results(self.runtime, [(row, fate) for (row, _), fate in zip(batch.items, fates, strict=True)])
-        return batch.settled + len(batch.items)
+    def _finish(self) -> int:
+        """The time is over: no raw file leaves any more. Results need not wait for one that is slow."""
+        self.raws.call_back()
+        return self._send_results() if self.raws else 0
 
-    def send_reports(self) -> int:
-        rows = claim_uploads("report_failure", _REPORTS_A_BATCH, self.claim)
-        flights: Flights[Outcome[ClosedReply]] = Flights(self.runtime.loop)
-        flights.launch((row, self._report(row)) for row in rows)
-        while flights:
-            store_reports(self.runtime, flights.gather(len(rows), patience=0.2))
-            if self.runtime.stopping.is_set():
-                give_back(flights.abandon())
-        return len(rows)
+    def _in_air(self) -> int:
+        return len(self.raws) + len(self.results) + len(self.reports)
 
-    async def _upload(self, file: RawFile) -> Outcome[RawReply]:
-        return await self.runtime.gateway_on_loop.upload_raw(file.path, file.name, file.metadata)
+    def _land(self) -> None:
+        """Waits for something to land, then a moment for others."""
+        if self._in_air() and self._news.wait(_LOOK_SECONDS) and self._in_air() > 1:
+            time.sleep(_GROUP_SECONDS)
+        self._news.clear()
+        self._land_now()
 
-    async def _submit(self, items: list[Item]) -> Outcome[ResultsReply]:
-        return await self.runtime.gateway_on_loop.submit_results(items)
+    def _land_now(self) -> None:
+        self._released += self.raws.land()
+        self.results.land()
+        self.reports.land()
 
-    async def _report(self, row: Claimed) -> Outcome[ClosedReply]:
-        report = json.loads(row.payload or "{}")
-        if report.get("verb") == "complete":
-            return await self.runtime.gateway_on_loop.complete(row.task_id)
-        return await self.runtime.gateway_on_loop.fail(row.task_id, report.get("words", ""))
+    def _abandon(self) -> list[Claimed]:
+        return self.raws.abandon() + self.results.abandon() + self.reports.abandon()
 
-    def _wait(self, errand: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(errand, self.runtime.loop).result()
+
+def _deadlines(share: float) -> Iterator[float]:
+    """When the time is over. A file that is still under way then may take minutes, and the others go on meanwhile."""
+    for _ in range(_MOST_SHARES):
+        yield time.monotonic() + share
+    while True:
+        yield time.monotonic()  # enough: it is only waited for
 
 
 @dramatiq.actor(broker=broker, queue_name=UPLOAD, priority=10)

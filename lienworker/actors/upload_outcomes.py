@@ -3,72 +3,83 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
-from asyncio import Task
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from lienworker.actors.runtime import Runtime
 from lienworker.gateway.fates import FailedAlone, Fate, RefusedAlone, Stored, Undecided
-from lienworker.gateway.fitting import FitResult, fit_result
+from lienworker.gateway.fitting import FitResult, fit_stored
 from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
 from lienworker.gateway.wire import ClosedReply, RawReply, raw_name
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.closing import end
 from lienworker.outbox.entries import Claimed
+from lienworker.outbox.parcel_order import keep_order, result_rows
 from lienworker.store.clock import now_ms
 from lienworker.store.database import write
-from lienworker.store.pages import page_of
 from lienworker.store.pending import item as result_item
 from lienworker.store.pending import remove_pending
-from lienworker.store.results import keys_of
 
 logger = logging.getLogger(__name__)
+
+_KEYS = ("platform", "state", "county", "parcel_id")
 
 #: How long a success speaks for the destination, s.
 _JUST_NOW = 5.0
 #: Troubles that no row can cause: the breaker opens, whatever else went through.
-_SURELY_THE_DESTINATION = {Kind.AUTH, Kind.RATE_LIMITED, Kind.DOWN, Kind.MISSING, Kind.REDIRECTED}
+SURELY_THE_DESTINATION = {Kind.AUTH, Kind.RATE_LIMITED, Kind.DOWN, Kind.MISSING, Kind.REDIRECTED}
 
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
     """A raw file on its way: where it lies, what it is called at the Gateway, what is said about it."""
 
-    path: Path
+    path: str
     name: str
     metadata: dict[str, Any]
 
 
-def prepare_raw(runtime: Runtime, row: Claimed) -> RawFile | None:
-    """The file of a row; a row whose file is gone, or whose result was replaced, ends here."""
-    page, found = page_of(row.task_id, row.generation), keys_of(row.task_id)
-    if found is None or found["generation"] != row.generation:
-        with write("upload_raw_superseded"):
+def prepare_raws(runtime: Runtime, rows: Sequence[Claimed]) -> list[tuple[Claimed, RawFile]]:
+    """The files of rows; a row whose file is gone, or whose result was replaced, ends here."""
+    pages = uploads.raw_pages(rows)
+    files = {row.id: _raw_file(runtime, row, pages[row.id]) for row in rows if row.id in pages}
+    ready = [(row, file) for row in rows if (file := files.get(row.id))]
+    if len(ready) < len(rows):
+        replaced = [row for row in rows if row.id not in pages]
+        lost = [row for row in rows if row.id in pages and not files[row.id]]
+        _end_without_file(replaced, lost)
+    return ready
+
+
+def _raw_file(runtime: Runtime, row: Claimed, page: dict[str, Any]) -> RawFile | None:
+    path = f"{runtime.folder.root}/{page['path']}"
+    if not page["path"] or not os.path.isfile(path):  # a day's files are many, and path objects are slow
+        return None
+    keys = {name: str(page[name] or "") for name in _KEYS}
+    metadata = {
+        **keys,
+        "task_id": row.task_id,
+        "url": page["url"],
+        "raw_html_hash": page["sha256"],
+        "fetched_at": page["fetched_at"],
+        "content_type": page["content_type"],
+    }
+    extension = ".".join(path.rsplit(".", 2)[1:])
+    return RawFile(path, raw_name(**keys, raw_sha256=page["sha256"], ext=extension), metadata)
+
+
+def _end_without_file(replaced: Sequence[Claimed], lost: Sequence[Claimed]) -> None:
+    with write("upload_raw_ended"):
+        for row in replaced:
             end(row, "superseded", "newer_result")
             uploads.release_result(row)
-            breaker.call_off_probe("raw")
-        return None
-    if page is None or not (runtime.folder.root / page.path).is_file():
-        with write("upload_raw_lost"):
-            uploads.park(row, "raw_page_damaged", "The raw page is not on disk any more.")
-            breaker.call_off_probe("raw")
-        return None
-    keys = [str(found[name] or "") for name in ("platform", "state", "county", "parcel_id")]
-    extension = ".".join(page.path.rsplit(".", 2)[1:])
-    names = ("platform", "state", "county", "parcel_id")
-    metadata = {
-        **dict(zip(names, keys, strict=True)),
-        "task_id": row.task_id,
-        "url": page.url,
-        "raw_html_hash": page.sha256,
-        "fetched_at": page.fetched_at,
-        "content_type": page.content_type,
-    }
-    return RawFile(runtime.folder.root / page.path, raw_name(*keys, page.sha256, extension), metadata)  # type: ignore[call-arg]
+        for row in lost:
+            uploads.park(row, "raw_page_damaged", "The raw page is not on disk any more.", tries=0)
+        breaker.call_off_probe("raw")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +92,20 @@ class Batch:
 
 def prepare_results(runtime: Runtime, rows: Sequence[Claimed]) -> Batch:
     """The items of rows that may be sent now, made fit; what cannot be sent as it is, is parked."""
-    stored = uploads.result_rows(rows)
-    ordered = uploads.keep_order(rows, stored)
+    stored = result_rows(rows)
+    ordered = keep_order(rows, stored)
     prepared, unfit = [], []
     for row in ordered.sendable:
-        fitted = fit_result(result_item(stored[row.task_id]))
+        found = stored[row.task_id]
+        fitted = fit_stored(result_item(found), found["data"])
         if isinstance(fitted, FitResult):
-            prepared.append((row, dict(fitted.item)))
+            prepared.append((row, fitted.item))
         else:
             unfit.append((row, fitted))
     if unfit or (rows and not prepared):
         with write("upload_unfit"):
             for row, problem in unfit:
-                uploads.park(row, problem.reason, problem.detail)
+                uploads.park(row, problem.reason, problem.detail, tries=0)
             if not prepared:
                 breaker.call_off_probe("results")
     for row in ordered.superseded:
@@ -111,18 +123,16 @@ def store_raws(runtime: Runtime, outcomes: Sequence[tuple[Claimed, Outcome[RawRe
     if not outcomes:
         return
     with write("upload_raw"):
+        uploads.raws_delivered([row for row, outcome in outcomes if isinstance(outcome, Accepted)])
         for row, outcome in outcomes:
-            if isinstance(outcome, Accepted):
-                uploads.raw_delivered(row)
-            elif isinstance(outcome, Refused):
+            if isinstance(outcome, Refused):
                 uploads.park(row, outcome.reason, outcome.words)
         _judge_destination(runtime, "raw", outcomes)
-    runtime.raw_bound.note(is_well=not any(isinstance(outcome, Unavailable) for _, outcome in outcomes))
+    runtime.raw_bound.note(len(outcomes), is_well=not any(isinstance(outcome, Unavailable) for _, outcome in outcomes))
 
 
-def store_reports(runtime: Runtime, arrived: Sequence[tuple[Claimed, Task[Outcome[ClosedReply]]]]) -> None:
+def store_reports(runtime: Runtime, outcomes: Sequence[tuple[Claimed, Outcome[ClosedReply]]]) -> None:
     """Any 200 closes the row, `success: false` included: there is nothing more to tell."""
-    outcomes = [(row, outcome_of(flight)) for row, flight in arrived]
     if not outcomes:
         return
     with write("report_failure"):
@@ -135,15 +145,12 @@ def store_reports(runtime: Runtime, arrived: Sequence[tuple[Claimed, Task[Outcom
 
 
 def store_results(runtime: Runtime, fates: Sequence[tuple[Claimed, Fate]]) -> None:
-    delivered = []
     with write("upload_result"):
         stored = [row for row, fate in fates if isinstance(fate, Stored)]
         refused = sum(isinstance(fate, RefusedAlone) for _, fate in fates)
         if stored or refused:
             breaker.note_success("results", len(stored), calls=1)
-        for row in stored:
-            if uploads.result_delivered(row):
-                delivered.append(row.task_id)
+        delivered = uploads.results_delivered(stored)
         for row, fate in fates:
             _store_unsent(runtime, row, fate)
         _judge_undecided(runtime, fates, any_stored=bool(stored))
@@ -211,7 +218,7 @@ def _recent_success(runtime: Runtime, endpoint: str) -> bool:
 def _open_breaker(runtime: Runtime, endpoint: str, outcome: Unavailable, trouble: Trouble, *, any_success: bool) -> int:
     """Opens the breaker unless others went through just now; gives the time from which a failed row may go again."""
     first_delay = runtime.settings.gateway_retry
-    if any_success and outcome.kind not in _SURELY_THE_DESTINATION:
+    if any_success and outcome.kind not in SURELY_THE_DESTINATION:
         return now_ms() + breaker.delay_ms(1, first_delay, outcome.retry_after)
     # One millisecond later than the probe, so that another row makes it.
     return breaker.note_trouble(endpoint, trouble, first_delay) + 1
@@ -219,12 +226,3 @@ def _open_breaker(runtime: Runtime, endpoint: str, outcome: Unavailable, trouble
 
 def _trouble(outcome: Unavailable) -> Trouble:
     return Trouble(outcome.kind.value, outcome.words, outcome.retry_after)
-
-
-def outcome_of(flight: Task[Outcome[Any]]) -> Outcome[Any]:
-    """What a call came to; a bug of our own is nobody's fault but ours, and costs no row."""
-    problem = flight.exception()
-    if problem is None:
-        return flight.result()
-    logger.error("the Gateway client itself failed", exc_info=problem)
-    return Unavailable(Kind.LOCAL, f"{type(problem).__name__}: {problem}")

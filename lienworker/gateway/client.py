@@ -6,12 +6,13 @@ message, no repr and no log, not even where the other side echoes it.
 
 from __future__ import annotations
 
-import json
+import contextlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import aiohttp
 from yarl import URL
@@ -117,18 +118,18 @@ class GatewayClient:
         return outcome
 
     @counted("raw")
-    async def upload_raw(self, path: Path, name: str, metadata: Mapping[str, Any]) -> Outcome[wire.RawReply]:
-        """Streams a file from disk under `name` (see `wire.raw_name`)."""
+    async def upload_raw(self, path: str | Path, name: str, metadata: Mapping[str, Any]) -> Outcome[wire.RawReply]:
+        """Sends a file from disk under `name` (see `wire.raw_name`); a large one is streamed."""
         try:
-            file = path.open("rb")
+            content = _content(path)
         except (FileNotFoundError, IsADirectoryError, PermissionError) as problem:
             return Refused(None, f"the raw file cannot be read: {problem.strerror}", "raw_file_unreadable")
         except OSError as problem:
             return Unavailable(Kind.LOCAL, f"the raw file cannot be opened now: {problem.strerror}")
-        with file:
+        with contextlib.nullcontext(content) if isinstance(content, bytes) else content:
             form = aiohttp.FormData()
-            form.add_field("metadata", json.dumps(wire.clean_json(metadata)), content_type="application/json")
-            form.add_field("file", file, filename=name, content_type="application/octet-stream")
+            form.add_field("metadata", wire.clean_text(metadata), content_type="application/json")
+            form.add_field("file", content, filename=name, content_type="application/octet-stream")
             url = self._url("/internal/raw-files")
             exchange = await self._send("gateway_raw", "POST", url, self._timeouts.raw, data=form)
         if isinstance(exchange, Unavailable):
@@ -142,11 +143,11 @@ class GatewayClient:
 
     @counted("results")
     async def submit_results(self, items: Sequence[Mapping[str, Any]]) -> Outcome[wire.ResultsReply]:
-        """Sends items that `fit_result` made fit. Accepted means answered, not stored: the reply's counts decide."""
+        """Sends items that were made fit. Accepted means answered, not stored: the reply's counts decide."""
         if not items:
             return Accepted(wire.ResultsReply(0, 0, 0, 0))
         try:
-            body = json.dumps(list(items), allow_nan=False, separators=(",", ":")).encode("ascii")
+            body = wire.results_body(items)
         except (ValueError, TypeError, RecursionError) as problem:
             return Refused(None, f"cannot be written as JSON: {problem}", "unfit")
 
@@ -169,7 +170,7 @@ class GatewayClient:
     @counted("heartbeat")
     async def heartbeat(self, body: Mapping[str, Any]) -> Outcome[wire.HeartbeatReply]:
         """Says that this worker lives; `wire.heartbeat_body` makes the body."""
-        text = json.dumps(wire.clean_json(body)).encode("ascii")
+        text = wire.clean_text(body).encode("ascii")
         seconds, parse = self._timeouts.heartbeat, wire.parse_heartbeat
         return await self._call("gateway_heartbeat", "POST", "/internal/heartbeat", seconds, parse, text)
 
@@ -202,7 +203,7 @@ class GatewayClient:
         segment = wire.task_segment(task_id)
         if segment is None:
             return _UNCLOSABLE
-        text = json.dumps(wire.clean_json(body)).encode("ascii")
+        text = wire.clean_text(body).encode("ascii")
         path = f"/internal/tasks/{segment}/{verb}"
         return await self._call("gateway_task", "POST", path, self._timeouts.task, wire.parse_closed, text)
 
@@ -254,6 +255,15 @@ def _checked_base(base_url: str) -> str:
     if not usable:
         raise OperatorError("The Gateway's address must look like https://gateway.example, without a query.")
     return str(url).rstrip("/")
+
+
+def _content(path: str | Path) -> bytes | BinaryIO:
+    """A page at once: aiohttp sends an open file by way of other threads, which costs more than all the rest."""
+    file = open(path, "rb")  # noqa: SIM115  a large one is closed by whoever streams it
+    if os.fstat(file.fileno()).st_size > MEBIBYTE:
+        return file
+    with file:
+        return file.read()
 
 
 def _no_gateway(status: int, expected: int) -> Unavailable:

@@ -7,14 +7,17 @@ a changed key is another parcel.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from lienworker.gateway.jsontext import MAX_DEPTH
+from lienworker.gateway.plain import is_plain_object
 
 KEY_LIMITS = {"parcel_id": 255, "platform": 64, "state": 8, "county": 255}
 LARGEST_EXACT_INT = 2**53
@@ -24,6 +27,14 @@ _MOST_CHANGES = 20
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRICT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z")
 _FIELDS = ("task_id", *KEY_LIMITS, "data", "scraped_at", "parse_duration_ms", "raw_html_hash")
+
+
+class WrittenItem(dict[str, Any]):
+    """An item whose JSON is written already; what it is about can be asked for, its data is in the text alone."""
+
+    def __init__(self, item: Mapping[str, Any], text: str) -> None:
+        super().__init__(item)
+        self.text = text
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,29 @@ def fit_result(item: object) -> FitResult | Unfit:
     if len(changes) > _MOST_CHANGES:
         changes[_MOST_CHANGES:] = [f"and {len(changes) - _MOST_CHANGES} more"]
     return FitResult(fit, tuple(changes))
+
+
+def fit_stored(item: Mapping[str, Any], data: str) -> FitResult | Unfit:
+    """The same for an item whose data is stored as JSON: where nothing in it needs mending, it is not even decoded."""
+    if not is_plain_object(data):
+        return fit_result({**item, "data": json.loads(data)})
+    fitted = fit_result({**item, "data": {}})
+    if isinstance(fitted, Unfit):
+        return fitted
+    about = {name: value for name, value in fitted.item.items() if name != "data"}
+    head = json.dumps(about, separators=(",", ":"))
+    return FitResult(WrittenItem(about, f'{head[:-1]},"data":{data}}}'), fitted.changes)
+
+
+def results_body(items: Sequence[Mapping[str, Any]]) -> bytes:
+    """The body of a call of `/internal/results`. Raises ValueError or TypeError for what is no JSON."""
+    return f"[{','.join(map(_written, items))}]".encode("ascii")
+
+
+def _written(item: Mapping[str, Any]) -> str:
+    if isinstance(item, WrittenItem):
+        return item.text
+    return json.dumps(item, allow_nan=False, separators=(",", ":"))
 
 
 def _fit(item: Mapping[Any, Any], changes: list[str]) -> dict[str, Any]:
@@ -114,13 +148,13 @@ def _key(name: str, value: object, limit: int, changes: list[str]) -> str:
 def _scraped_at(value: object, changes: list[str]) -> str:
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        if isinstance(value, str) and _STRICT.fullmatch(value):
+            return value
         if moment.tzinfo is None:
             raise ValueError("no time zone")
         fit = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
     except (ValueError, OverflowError):
         raise _UnfitError("scraped_at_unreadable", f"scraped_at is not a time with a zone: {value!s:.60}") from None
-    if isinstance(value, str) and _STRICT.fullmatch(value):
-        return value
     if value != fit:
         changes.append("scraped_at: rewritten as RFC 3339 UTC")
     return fit
@@ -210,9 +244,13 @@ def _digits(number: int) -> str:
         return hex(number)
 
 
-def clean_json(value: Any) -> Any:
-    """Any value as JSON that every reader takes; for metadata and heartbeats, where nobody reads the changes."""
+def clean_text(value: Mapping[str, Any]) -> str:
+    """An object as JSON that every reader takes; for metadata and heartbeats, where nobody reads the changes."""
+    with contextlib.suppress(TypeError, ValueError, RecursionError):  # what JSON has no words for is mended below
+        text = json.dumps(value)
+        if is_plain_object(text):
+            return text
     try:
-        return Cleaner([]).clean(value, "")
+        return json.dumps(Cleaner([]).clean(value, ""))
     except _UnfitError:
-        return None
+        return "null"

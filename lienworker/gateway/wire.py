@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from lienworker.gateway.fitting import FitResult, Unfit, clean_json, fit_result
+from lienworker.gateway.fitting import FitResult, Unfit, clean_text, fit_result, fit_stored, results_body
 from lienworker.gateway.replies import (
     ClosedReply,
     HeartbeatReply,
@@ -39,9 +39,10 @@ __all__ = [
     "Unfit",
     "WorkReply",
     "WorkTask",
-    "clean_json",
+    "clean_text",
     "error_words",
     "fit_result",
+    "fit_stored",
     "heartbeat_body",
     "parse_closed",
     "parse_heartbeat",
@@ -51,6 +52,7 @@ __all__ = [
     "parse_work",
     "raw_name",
     "result_item",
+    "results_body",
     "retry_after",
     "salvage_work",
     "task_segment",

@@ -13,7 +13,7 @@ from lienworker.errors import PageError
 from lienworker.gateway.work import WorkTask
 from lienworker.intake.rows import BadRowError
 from lienworker.intake.urls import UrlChecker
-from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.deliveries import close_again, report_failure
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import host_of, register_in_transaction
 from lienworker.platforms import Registry, Target
@@ -54,6 +54,8 @@ def take_work(work: Sequence[WorkTask], registry: Registry, expiry_hours: float)
         except PageError as problem:
             undoable.append((new, problem))
     with write("collect"):
+        for task_id in tasks.known_ids([new.task_id for new in (*doable, *(new for new, _ in undoable))]):
+            close_again(task_id)
         registered = register_in_transaction(doable, politeness=politeness)
         failed = sum(_fail_at_once(new, problem) for new, problem in undoable)
     return Taken(registered.added, registered.known + len(undoable) - failed, failed)

@@ -233,9 +233,11 @@ def _book_hosts(hosts: set[str], touched: dict[str, Slot]) -> None:
 
 
 def _lease(rows: list[Claimed], token: str, now: int, message_id: str | None) -> None:
-    execute_many(
-        "UPDATE outbox SET state = 'leased', lease_token = ?, lease_until = ?, message_id = ? WHERE id = ?",
-        [(token, now + LEASE_MS, message_id, row.id) for row in rows],
+    # One statement: with many, a busy event loop in this process gets its turn after each of them.
+    execute(
+        "UPDATE outbox SET state = 'leased', lease_token = ?, lease_until = ?, message_id = ?"
+        " WHERE id IN (SELECT value FROM json_each(?))",
+        (token, now + LEASE_MS, message_id, json.dumps([row.id for row in rows])),
     )
     tasks.mark_processing([row.task_id for row in rows if row.topic == "fetch"])
 

@@ -7,14 +7,15 @@ row, and that the product must be thrown away.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.entries import Claimed
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import execute, storable, write
+from lienworker.store.database import all_rows, execute, storable, write
 
 _MINE = " WHERE id = ? AND lease_token = ? AND state = 'leased'"
 _FREE = "lease_token = NULL, lease_until = NULL"
@@ -24,6 +25,17 @@ def end(row: Claimed, state: str = "delivered", reason: str | None = None) -> bo
     """The row's outcome is stored: it is over."""
     sql = f"UPDATE outbox SET state = ?, reason = ?, finished_at = ?, {_FREE}" + _MINE
     return execute(sql, (state, reason, now_ms(), row.id, row.token)).rowcount == 1
+
+
+def end_all(rows: Sequence[Claimed]) -> set[int]:
+    """The same for rows of one lease in one statement; gives the ids of those that were still ours."""
+    if not rows:
+        return set()
+    sql = (
+        f"UPDATE outbox SET state = 'delivered', reason = NULL, finished_at = ?, {_FREE}"
+        " WHERE id IN (SELECT value FROM json_each(?)) AND lease_token = ? AND state = 'leased' RETURNING id"
+    )
+    return {row_id for (row_id,) in all_rows(sql, (now_ms(), json.dumps([row.id for row in rows]), rows[0].token))}
 
 
 def try_again(row: Claimed, after_ms: int, reason: str, error: str) -> bool:

@@ -15,6 +15,11 @@ from lienworker.store.database import execute, one_row
 
 _policy = {"held": True}
 
+#: A result on its way (or set aside) closes its task when it arrives; so does one of an earlier round.
+_RESULT_TO_COME = """
+SELECT 1 FROM outbox WHERE task_id = ? AND topic = 'upload_result' AND state IN ('waiting', 'leased', 'held', 'parked')
+"""
+
 
 def configure(mode: str) -> None:
     """Says once a process in which mode it works."""
@@ -69,19 +74,36 @@ def report_completion(task_id: str) -> None:
     _report(task_id, "complete", "")
 
 
-def _report(task_id: str, verb: str, words: str) -> None:
+def close_again(task_id: str) -> None:
+    """The Gateway handed out a task that has ended here: over there it is open, so it is told the end once more.
+
+    A task that is still on its way, or whose result is, will be closed by what is to come.
+    """
+    status, reason, error = one_row("SELECT status, reason, last_error FROM tasks WHERE task_id = ?", (task_id,))
+    if status in {"failed", "expired"}:
+        _report(task_id, "fail", f"{reason}: {error}"[:1000], again=True)
+    elif status == "completed" and one_row(_RESULT_TO_COME, (task_id,)) is None:
+        _report(task_id, "complete", "", again=True)
+
+
+def _report(task_id: str, verb: str, words: str, *, again: bool = False) -> None:
     row = one_row("SELECT source, generation, queue, priority FROM tasks WHERE task_id = ?", (task_id,))
     if row is None or row[0] != "gateway":
         return
     _, generation, queue, priority = row
-    there = one_row(
-        "SELECT 1 FROM outbox WHERE task_id = ? AND topic = 'report_failure' AND generation = ?", (task_id, generation)
-    )
+    state, reason = held_or_waiting()
+    payload = {"verb": verb, "words": words}
+    sql = "SELECT id FROM outbox WHERE task_id = ? AND topic = 'report_failure' AND generation = ?"
+    there = one_row(sql, (task_id, generation))
     if there is None:
-        state, reason = held_or_waiting()
-        payload = {"verb": verb, "words": words}
         add_entries(
             [Entry("report_failure", task_id, generation, queue, priority, payload=payload, state=state, reason=reason)]
+        )
+    elif again:
+        execute(
+            "UPDATE outbox SET state = ?, reason = ?, payload = ?, due_at = ?, finished_at = NULL, blame = 0,"
+            " seen_successes = NULL WHERE id = ? AND state IN ('delivered', 'superseded', 'parked', 'discarded')",
+            (state, reason, json.dumps(payload), now_ms(), there[0]),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,12 @@ from lienworker.outbox.claims import (
     is_paused,
     next_due,
 )
-from lienworker.outbox.closing import end, fingerprint, note_try
-from lienworker.outbox.deliveries import block_result, report_completion
+from lienworker.outbox.closing import end, end_all, fingerprint, note_try
+from lienworker.outbox.deliveries import block_result
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.relay import Lane
 from lienworker.store import results
-from lienworker.store.clock import now_ms
+from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, dict_rows, execute, one_row, write
 
 #: The lanes to the Gateway, in the order in which they are worked, each with the endpoint that it goes to.
@@ -37,6 +37,26 @@ WHERE id = ? AND lease_token = ? AND state = 'leased'
 """
 
 
+class Chosen:
+    """The rows that a person has chosen, in slices: a hundred thousand at once would hold up every other writer."""
+
+    _SLICE = 1000
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        slices = [tuple(ids[start : start + self._SLICE]) for start in range(0, len(ids), self._SLICE)]
+        self._left = {topic: list(slices) for topic in ENDPOINTS}
+
+    def slices(self, topic: str) -> list[tuple[int, ...]]:
+        """Those in which a row of the lane may still wait."""
+        return list(self._left[topic])
+
+    def look_again(self, topic: str, ids: tuple[int, ...]) -> None:
+        """Nothing could be claimed of a slice: it is left out from now on if nothing in it will ever wait again."""
+        sql = "SELECT 1 FROM outbox WHERE id IN (SELECT value FROM json_each(?)) AND topic = ? AND state IN "
+        if one_row(sql + "('waiting', 'leased') LIMIT 1", (json.dumps(ids), topic)) is None:
+            self._left[topic].remove(ids)
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """How rows are claimed: for whom, by which rules, and (for a person's replay) which ones only."""
@@ -44,24 +64,39 @@ class Claim:
     token: str
     rules: Rules
     message_id: str | None = None
-    only: tuple[int, ...] | None = None
+    only: Chosen | None = None
 
 
 def claim_uploads(topic: str, limit: int, how: Claim) -> list[Claimed]:
     """Rows that may go out now; one, where the breaker wants a probe."""
+    if how.only is None:
+        return _claim_uploads(topic, limit, how, None)
+    for ids in how.only.slices(topic):
+        if rows := _claim_uploads(topic, limit, how, ids):
+            return rows
+        how.only.look_again(topic, ids)
+    return []
+
+
+def _claim_uploads(topic: str, limit: int, how: Claim, ids: tuple[int, ...] | None) -> list[Claimed]:
     with write("claim_upload"):
         gate = breaker.gate(ENDPOINTS[topic])
         if gate is Gate.OPEN or is_paused(topic):
             return []
         if gate is Gate.PROBE:
-            rows = claim_probe(topic, how.token, how.only)
-        elif how.only is None:
+            rows = claim_probe(topic, how.token, ids)
+        elif ids is None:
             rows = claim_in_transaction(topic, limit, how.token, how.rules, suspects=True, message_id=how.message_id)
         else:
-            rows = claim_these(topic, limit, how.token, how.only)
+            rows = claim_these(topic, limit, how.token, ids)
         if rows and gate is Gate.PROBE:
             breaker.start_probe(ENDPOINTS[topic])
     return rows
+
+
+def is_open(topic: str) -> bool:
+    """Whether the breaker of a lane holds it back."""
+    return breaker.gate(ENDPOINTS[topic]) is not Gate.CLOSED
 
 
 def put_off(row: Claimed, trouble: Trouble, due_at: int, *, perhaps_the_row: bool) -> bool:
@@ -104,28 +139,35 @@ def _record_of(row: Claimed) -> tuple[int | None, int, str | None]:
 def _wait(row: Claimed, kind: str, words: str, due_at: int, *, blame: int) -> None:
     seen = breaker.successes(ENDPOINTS[row.topic])
     if execute(_PUT_OFF, (due_at, kind, blame, fingerprint(words), blame, seen, row.id, row.token)).rowcount:
-        note_try(row.id, row.task_id, row.topic, kind, words)
+        _note_failure(row, kind, words)
 
 
-def park(row: Claimed, reason: str, words: str) -> None:
+def park(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
     """The row's own fault: it is set aside with its reason, and its neighbours go through."""
     if not end(row, "parked", reason):
         return
     execute("UPDATE outbox SET fingerprint = ? WHERE id = ?", (fingerprint(words), row.id))
-    note_try(row.id, row.task_id, row.topic, reason, words)
+    _note_failure(row, reason, words, tries=tries)
     if row.topic == "upload_raw":
         block_result(row.task_id, row.generation)
 
 
-def raw_delivered(row: Claimed) -> None:
-    """The Gateway has the raw file: now its result may go."""
-    if end(row):
-        execute(
-            "UPDATE outbox SET due_at = ?, reason = CASE reason WHEN 'raw_parked' THEN NULL ELSE reason END"
-            " WHERE task_id = ? AND generation = ? AND topic = 'upload_result'"
-            " AND state IN ('waiting', 'held', 'parked')",
-            (now_ms(), row.task_id, row.generation),
-        )
+def _note_failure(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
+    note_try(row.id, row.task_id, row.topic, reason, words)
+    if row.topic == "upload_result":
+        results.note_sync_failure(row.task_id, row.generation, words, tries=tries)
+
+
+def raws_delivered(rows: Sequence[Claimed]) -> None:
+    """The Gateway has these raw files: now their results may go."""
+    ids = json.dumps(list(end_all(rows)))
+    execute(
+        "UPDATE outbox SET due_at = ?, reason = CASE reason WHEN 'raw_parked' THEN NULL ELSE reason END WHERE id IN ("
+        " SELECT result.id FROM json_each(?) ended JOIN outbox raw ON raw.id = ended.value"
+        " JOIN outbox result ON result.task_id = raw.task_id AND result.topic = 'upload_result'"
+        " AND result.generation = raw.generation AND result.state IN ('waiting', 'held', 'parked'))",
+        (now_ms(), ids),
+    )
 
 
 def release_result(row: Claimed) -> None:
@@ -136,101 +178,33 @@ def release_result(row: Claimed) -> None:
     )
 
 
-def result_delivered(row: Claimed) -> bool:
-    """The Gateway has the result; True when it is still the task's newest."""
-    found = one_row("SELECT fetched_at, generation FROM results WHERE task_id = ?", (row.task_id,))
-    if not end(row):
-        return False
-    if found and row.parcel_key:
-        execute(
-            "INSERT INTO delivered_parcels VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET task_id = excluded.task_id,"
-            " fetched_at = excluded.fetched_at, generation = excluded.generation"
-            " WHERE (excluded.fetched_at, excluded.generation) > (fetched_at, generation)",
-            (row.parcel_key, row.task_id, *found),
-        )
-    return results.mark_synced(row.task_id, row.generation)
-
-
-def result_rows(rows: Iterable[Claimed]) -> dict[str, dict[str, Any]]:
-    """The stored results of claimed rows, by task."""
-    ids = json.dumps([row.task_id for row in rows])
-    found = dict_rows("SELECT * FROM results WHERE task_id IN (SELECT value FROM json_each(?))", (ids,))
-    return {row["task_id"]: results.with_data(row) for row in found}
-
-
-@dataclass(frozen=True, slots=True)
-class Ordered:
-    """Claimed results, by what may happen to them now."""
-
-    sendable: list[Claimed]
-    superseded: list[Claimed]
-    stepped_back: list[Claimed]
-
-
-def keep_order(rows: Sequence[Claimed], stored: dict[str, dict[str, Any]]) -> Ordered:
-    """The newest of each parcel may be sent, and none that a newer one has overtaken."""
-    ordered = Ordered([], [], [])
-    if not rows:
-        return ordered
-    with write("keep_order"):
-        newest = _newest_by_parcel(rows, stored)
-        for row in rows:
-            found = stored.get(row.task_id)
-            if found is None or found["generation"] != row.generation or _is_overtaken(row, found):
-                _supersede(row)
-                ordered.superseded.append(row)
-            elif newest.get(row.parcel_key or "", row) is not row or _another_comes_first(row, found):
-                _step_back(row)
-                ordered.stepped_back.append(row)
-            else:
-                ordered.sendable.append(row)
-    return ordered
-
-
-def _newest_by_parcel(rows: Sequence[Claimed], stored: dict[str, dict[str, Any]]) -> dict[str, Claimed]:
-    newest: dict[str, Claimed] = {}
-    for row in sorted(rows, key=lambda row: _age(stored.get(row.task_id))):
-        if row.parcel_key:
-            newest[row.parcel_key] = row
-    return newest
-
-
-def _age(found: dict[str, Any] | None) -> tuple[str, int]:
-    return (found["fetched_at"], found["generation"]) if found else ("", 0)
-
-
-def _is_overtaken(row: Claimed, found: dict[str, Any]) -> bool:
-    sql = "SELECT 1 FROM delivered_parcels WHERE parcel_key = ? AND (fetched_at, generation) > (?, ?) AND task_id <> ?"
-    return one_row(sql, (row.parcel_key, found["fetched_at"], found["generation"], row.task_id)) is not None
-
-
-def _another_comes_first(row: Claimed, found: dict[str, Any]) -> bool:
-    """Whether one of the same parcel is in the air elsewhere, or a newer one is on its way.
-
-    One upload a parcel at a time; and a kill may have hidden that the Gateway has the newer one already.
-    """
-    sql = (
-        "SELECT 1 FROM outbox o JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
-        " WHERE o.topic = 'upload_result' AND o.state IN ('waiting', 'leased') AND o.parcel_key = ? AND o.id <> ?"
-        " AND ((o.state = 'leased' AND o.lease_token <> ?) OR (coalesce(o.reason, '') <> 'raw_parked'"
-        " AND (r.fetched_at, r.generation) > (?, ?)))"
-    )
-    return one_row(sql, (row.parcel_key, row.id, row.token, found["fetched_at"], found["generation"])) is not None
-
-
-def _supersede(row: Claimed) -> None:
-    if end(row, "superseded", "newer_result"):
-        report_completion(row.task_id)
-        results.forget_pending_of(row.task_id, row.generation)
-
-
-def _step_back(row: Claimed) -> None:
-    """Behind the newer one, for a moment; nothing was tried."""
+def results_delivered(rows: Sequence[Claimed]) -> list[str]:
+    """The Gateway has these results; gives the tasks of which it is still the newest."""
+    ids = json.dumps(list(end_all(rows)))
     execute(
-        "UPDATE outbox SET state = 'waiting', due_at = ?, lease_token = NULL, lease_until = NULL"
-        " WHERE id = ? AND lease_token = ? AND state = 'leased'",
-        (now_ms() + 1000, row.id, row.token),
+        "INSERT INTO delivered_parcels SELECT o.parcel_key, r.task_id, r.fetched_at, r.generation"
+        " FROM json_each(?) ended JOIN outbox o ON o.id = ended.value"
+        " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation WHERE o.parcel_key IS NOT NULL"
+        " ON CONFLICT DO UPDATE SET task_id = excluded.task_id,"
+        " fetched_at = excluded.fetched_at, generation = excluded.generation"
+        " WHERE (excluded.fetched_at, excluded.generation) > (fetched_at, generation) OR fetched_at > ?",
+        (ids, rfc3339()),
     )
+    these = "SELECT task_id, generation FROM outbox WHERE id IN (SELECT value FROM json_each(?))"
+    synced = all_rows(f"{results.SYNCED} WHERE (task_id, generation) IN ({these}) RETURNING task_id", (ids,))
+    return [task_id for (task_id,) in synced]
+
+
+def raw_pages(rows: Sequence[Claimed]) -> dict[int, dict[str, Any]]:
+    """What there is to say about the raw files of claimed rows, by row; none for one whose result was replaced."""
+    found = dict_rows(
+        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.path, p.url, p.sha256, p.fetched_at, p.content_type"
+        " FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
+        " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
+        " LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation",
+        (json.dumps([row.id for row in rows]),),
+    )
+    return {row["id"]: row for row in found}
 
 
 class UploadLane(Lane):

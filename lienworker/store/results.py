@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import dict_rows, execute
+from lienworker.store.database import dict_rows, execute, storable
 
 _SAVE = """
 INSERT INTO results (task_id, generation, parcel_id, platform, state, county, data, json_path, html_path, raw_sha256,
@@ -22,6 +22,8 @@ ON CONFLICT (task_id) DO UPDATE SET
     parse_duration_ms = excluded.parse_duration_ms, synced = 0, sync_attempts = 0, last_error = NULL,
     stays_here = excluded.stays_here
 """
+
+SYNCED = "UPDATE results SET synced = 1, sync_attempts = sync_attempts + 1, last_error = NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,15 @@ def confirm_result(task_id: str) -> None:
 
 def mark_synced(task_id: str, generation: int) -> bool:
     """The Gateway has this very result. False where a newer one has taken its place meanwhile."""
-    sql = "UPDATE results SET synced = 1, last_error = NULL WHERE task_id = ? AND generation = ?"
-    return execute(sql, (task_id, generation)).rowcount == 1
+    return execute(f"{SYNCED} WHERE task_id = ? AND generation = ?", (task_id, generation)).rowcount == 1
+
+
+def note_sync_failure(task_id: str, generation: int, error: str, *, tries: int) -> None:
+    """The Gateway did not take it, or (with no try) was not even asked. Part of a larger transaction."""
+    execute(
+        "UPDATE results SET sync_attempts = sync_attempts + ?, last_error = ? WHERE task_id = ? AND generation = ?",
+        (tries, storable(error)[:2000], task_id, generation),
+    )
 
 
 def get_unsynced_results(limit: int = -1) -> Iterator[dict[str, Any]]:
@@ -84,12 +93,6 @@ def get_unsynced_results(limit: int = -1) -> Iterator[dict[str, Any]]:
 def result(task_id: str) -> dict[str, Any] | None:
     row = next(dict_rows("SELECT * FROM results WHERE task_id = ?", (task_id,)), None)
     return with_data(row) if row else None
-
-
-def keys_of(task_id: str) -> dict[str, Any] | None:
-    """What a result is about and which generation it is, without its data."""
-    sql = "SELECT generation, platform, state, county, parcel_id FROM results WHERE task_id = ?"
-    return next(dict_rows(sql, (task_id,)), None)
 
 
 def with_data(row: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from lienworker.outbox.balance import balances, wrong_tallies
 from lienworker.outbox.claims import Rules, claim
 from lienworker.outbox.entries import BLOCKED, Claimed
 from lienworker.outbox.registration import register_in_transaction
-from lienworker.outbox.uploads import Claim
+from lienworker.outbox.uploads import Chosen, Claim
 from lienworker.platforms import ParsedPage
 from lienworker.settings import Settings
 from lienworker.store.clock import now_ms
@@ -113,12 +113,20 @@ class Desk:
             ScrapeRun(self.runtime, token, True, None).work()
 
     def uploader(self, token: str, only: Sequence[int] | None = None) -> Uploader:
-        return Uploader(self.runtime, Claim(token, self.runtime.rules, only=None if only is None else tuple(only)))
+        return Uploader(self.runtime, Claim(token, self.runtime.rules, only=None if only is None else Chosen(only)))
 
     def upload(self) -> None:
         """What a token of the upload lane leads to."""
         with self.runtime.holder.lease() as token:
             self.uploader(token).work()
+
+    def send_raws(self) -> None:
+        """Raw files only, to the end."""
+        with self.runtime.holder.lease() as token:
+            lane = self.uploader(token).raws
+            while lane.set_out() or lane:
+                lane.land()
+                time.sleep(0.005)
 
     def upload_until(self, seconds: float = 20.0) -> None:
         """Goes on as the relay would, until nothing waits any more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from click.testing import CliRunner, Result
 from lienworker.actors.replay import replay, rows_to_replay
 from lienworker.cli import cli as lienworker
 from lienworker.gateway.reference import ReferenceGateway
+from lienworker.outbox import uploads
 from lienworker.outbox.deliveries import configure
 from lienworker.outbox.housekeeping import set_pause_by_hand
 from lienworker.outbox.rows_by_hand import RowFilter
-from lienworker.outbox.uploads import groups_of_failures
+from lienworker.outbox.uploads import Chosen, groups_of_failures
 from lienworker.store.database import all_rows, close, execute, write
 from tests.ondemand.desk import Desk, assert_raw_before_result, desk_settings
 from tests.ondemand.test_uploading import OVERFLOW, park_within, raw_name_of
@@ -219,8 +221,7 @@ def test_a_replay_of_a_result_that_a_newer_one_must_precede_ends(here: Desk, gat
     here.add(1, name="older", parcel_id="same")
     time.sleep(0.005)
     here.add(1, name="newer", parcel_id="same")
-    with here.runtime.holder.lease() as token:
-        here.uploader(token).send_raws()
+    here.send_raws()
     wanted = RowFilter(ids=(here.row("older1")["id"],))
     ended = threading.Event()
     settings = desk_settings(here.runtime.folder.root, gateway)
@@ -333,3 +334,28 @@ def test_status_says_when_the_next_try_is_due_and_that_nothing_is_lost(
     assert "next try in" in shown
     assert "nothing is lost" in shown
     assert gateway.token not in shown
+
+
+def test_many_chosen_rows_are_claimed_slice_by_slice(
+    here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim looks at a slice of what was chosen, and never again at one in which nothing waits any more."""
+    monkeypatch.setattr(Chosen, "_SLICE", 4)
+    here.add(20)
+    ids = [row[0] for row in all_rows("SELECT id FROM outbox WHERE topic LIKE 'upload%' AND task_id <> 'p7'")]
+    looked_at: list[int] = []
+    claim_these = uploads.claim_these
+
+    def watched(topic: str, limit: int, token: str, these: Sequence[int]) -> Any:
+        looked_at.append(len(these))
+        return claim_these(topic, limit, token, these)
+
+    monkeypatch.setattr(uploads, "claim_these", watched)
+    with here.runtime.holder.lease() as token:
+        uploader = here.uploader(token, ids)
+        uploader.work()
+        assert uploader.claim.only
+        assert uploader.claim.only.slices("upload_raw") == uploader.claim.only.slices("upload_result") == []
+    assert max(looked_at) <= 4
+    assert len(gateway.state.results) == 19
+    assert here.row("p7")["state"] == "waiting"

@@ -15,7 +15,7 @@ from lienworker.outbox.closing import give_back
 from lienworker.outbox.entries import Entry, add_entries
 from lienworker.outbox.leases import MOST_CRASHES, free
 from lienworker.outbox.registration import host_of
-from lienworker.outbox.rows_by_hand import hold_rows
+from lienworker.outbox.rows_by_hand import hold_rows, release_rows
 from lienworker.outbox.uploads import Claim, claim_uploads
 from lienworker.store import tasks
 from lienworker.store.database import close, execute, one_row, write
@@ -114,6 +114,81 @@ def another_round(here: Desk, task_id: str) -> None:
     here.scrape_waiting()
 
 
+# A wall clock that was set back
+
+
+def was_fetched_tomorrow(task_id: str) -> None:
+    """The clock was a day ahead when its page was fetched, and has been put right since."""
+    with write("test"):
+        tomorrow = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 day')"
+        execute(f"UPDATE results SET fetched_at = {tomorrow} WHERE task_id = ?", (task_id,))
+
+
+def test_a_newer_result_goes_though_the_delivered_one_seems_to_come_from_tomorrow(
+    here: Desk, gateway: ReferenceGateway
+) -> None:
+    here.add(1, name="older", **SAME)
+    was_fetched_tomorrow("older1")
+    here.upload_until()
+    here.add(1, name="newer", **SAME)
+    here.upload_until()
+    assert stored_tasks(gateway) == ["older1", "newer1"]
+
+
+@pytest.mark.parametrize("held_back", ["older1", "newer1", None])
+def test_an_older_result_that_seems_to_come_from_tomorrow_does_not_overtake_a_newer_one(
+    here: Desk, gateway: ReferenceGateway, held_back: str | None
+) -> None:
+    older_and_newer(here)
+    was_fetched_tomorrow("older1")
+    if held_back:
+        hold_rows([here.row(held_back, "upload_raw")["id"], here.row(held_back)["id"]], "test")
+        here.upload_until()
+        with write("test"):
+            execute("UPDATE outbox SET state = 'waiting' WHERE state = 'held'")
+    here.upload_until()
+    assert stored_tasks(gateway)[-1] == "newer1"
+
+
+def test_two_results_that_both_seem_to_come_from_tomorrow_keep_their_order(
+    here: Desk, gateway: ReferenceGateway
+) -> None:
+    here.add(1, name="older", **SAME)
+    was_fetched_tomorrow("older1")
+    time.sleep(0.01)
+    here.add(1, name="newer", **SAME)
+    was_fetched_tomorrow("newer1")
+    here.upload_until()
+    assert stored_tasks(gateway) == ["newer1"]
+
+
+# Held
+
+
+def test_an_older_one_that_was_held_while_the_newer_one_went_is_superseded_when_released(
+    here: Desk, gateway: ReferenceGateway
+) -> None:
+    older_and_newer(here)
+    hold_rows([here.row("older1")["id"]], "test")
+    here.upload_until()
+    release_rows([here.row("older1")["id"]], "test")
+    here.upload_until()
+    assert stored_tasks(gateway) == ["newer1"]
+    assert here.row("older1")["state"] == "superseded"
+
+
+def test_a_newer_one_that_is_held_does_not_hold_up_the_older_and_goes_when_released(
+    here: Desk, gateway: ReferenceGateway
+) -> None:
+    older_and_newer(here)
+    hold_rows([here.row("newer1")["id"]], "test")
+    here.upload_until()
+    assert stored_tasks(gateway) == ["older1"]
+    release_rows([here.row("newer1")["id"]], "test")
+    here.upload_until()
+    assert stored_tasks(gateway) == ["older1", "newer1"]
+
+
 # One upload a parcel at a time, across processes
 
 
@@ -123,18 +198,13 @@ def prepared_by(here: Desk, token: str) -> list[str]:
     return [row.task_id for row, _ in prepare_results(here.runtime, rows).items]
 
 
-def send_raws(here: Desk) -> None:
-    with here.runtime.holder.lease() as token:
-        here.uploader(token).send_raws()
-
-
 def test_a_newer_result_waits_while_an_older_one_is_in_the_air_elsewhere(here: Desk) -> None:
     here.add(1, name="older", **SAME)
-    send_raws(here)
+    here.send_raws()
     assert prepared_by(here, "other.1") == ["older1"]  # on its way now, in another process
     time.sleep(0.005)
     here.add(1, name="newer", **SAME)
-    send_raws(here)
+    here.send_raws()
     assert prepared_by(here, "mine.1") == []
 
 
@@ -142,11 +212,11 @@ def test_an_older_result_waits_while_a_newer_one_is_in_the_air_elsewhere(here: D
     older_and_newer(here)
     with write("test"):
         execute("UPDATE outbox SET due_at = due_at + 2000 WHERE task_id = 'older1'")
-    send_raws(here)
+    here.send_raws()
     assert prepared_by(here, "other.1") == ["newer1"]
     with write("test"):
         execute("UPDATE outbox SET due_at = due_at - 4000 WHERE task_id = 'older1'")
-    send_raws(here)
+    here.send_raws()
     assert prepared_by(here, "mine.1") == []
 
 
@@ -225,7 +295,7 @@ def _die_with(here: Desk, task_id: str) -> None:
 
 def test_a_row_that_was_prepared_and_given_back_is_sent_later(here: Desk, gateway: ReferenceGateway) -> None:
     here.add(3)
-    send_raws(here)
+    here.send_raws()
     rows = claim_uploads("upload_result", 100, Claim("x.1", here.runtime.rules))
     give_back(rows)
     here.upload_until()

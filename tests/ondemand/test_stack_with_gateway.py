@@ -116,7 +116,7 @@ def test_a_replay_that_is_interrupted_leaves_its_rows_as_they_were(
     process = worker.start("outbox", "replay")
     wait_until(lambda: gateway.state.calls("raw"), seconds=20)
     interrupt(process)
-    output, _ = process.communicate(timeout=15)
+    output, _ = process.communicate(timeout=45)
     assert process.returncode == 130, output
     assert worker.sql("SELECT DISTINCT state, attempts, alone FROM outbox WHERE topic LIKE 'upload%'") == [
         ("waiting", 0, 0)

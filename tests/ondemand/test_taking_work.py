@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lienworker.actors.collect import NEXT_POLL
 from lienworker.demo.site import DemoSite
 from lienworker.gateway import jsontext
+from lienworker.gateway.client import GatewayClient
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.gateway.work import parse_work
 from lienworker.intake.work import take_work
@@ -108,6 +110,7 @@ def test_the_same_task_twice_is_one_task(here: Desk, gateway: ReferenceGateway) 
 
 
 def test_ten_megabytes_of_target_are_taken_with_their_neighbours(here: Desk, gateway: ReferenceGateway) -> None:
+    here.runtime._gateway = GatewayClient(gateway.url, gateway.token, "patient")  # ten megabytes take their time
     handed_out(gateway, wire("big", target={**PLACE, "notes": "x" * 10_000_000}), wire("small"))
     here.collect()
     assert all_rows("SELECT task_id, length(target_json) > 9000000 FROM tasks ORDER BY 1") == [
@@ -374,3 +377,60 @@ def test_any_reply_is_taken(store: None, tasks: list[Any]) -> None:
     done = take_work(reply.tasks, default_registry(), 168)
     assert done.added + done.known + done.undoable == len(reply.tasks)
     assert one_row("SELECT count(*) FROM tasks") == (before + done.added + done.undoable,)
+
+
+# A task that is handed out again
+
+
+def hand_out_again(here: Desk, gateway: ReferenceGateway, task_id: str) -> None:
+    """Not in the contract; a queue at the Gateway may hold a task twice all the same."""
+    gateway.enqueue({"verbatim": wire(task_id), "platform": "demo", "priority": 1})
+    with write("test"):
+        execute("DELETE FROM facts WHERE name = ?", (NEXT_POLL,))  # what it asked for is over
+    here.collect()
+    here.upload_until()
+
+
+def test_a_delivered_task_that_is_handed_out_again_is_closed_there_again(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(1, name="t-")
+    here.upload_until()
+    for n in (1, 2):
+        hand_out_again(here, gateway, "t-1")
+        assert [call.path for call in gateway.state.calls("complete")] == ["/internal/tasks/t-1/complete"] * n
+        assert gateway.state.tasks["t-1"].state == "completed"
+    assert len(gateway.state.calls("results")) == 1  # what was acknowledged is not sent again
+    assert one_row("SELECT count(*) FROM outbox WHERE topic = 'fetch'") == (1,)
+    here.books_are_right()
+
+
+def test_a_failed_task_that_is_handed_out_again_is_reported_again(here: Desk, gateway: ReferenceGateway) -> None:
+    handed_out(gateway, wire("t-1", platform="atlantis"))
+    here.collect()
+    here.upload_until()
+    hand_out_again(here, gateway, "t-1")
+    assert [call.path for call in gateway.state.calls("fail")] == ["/internal/tasks/t-1/fail"] * 2
+    assert gateway.state.tasks["t-1"].state == "failed"
+    here.books_are_right()
+
+
+@pytest.mark.parametrize("is_scraped", [False, True])
+def test_a_task_on_its_way_that_is_handed_out_again_is_closed_by_its_result_alone(
+    here: Desk, gateway: ReferenceGateway, is_scraped: bool
+) -> None:
+    if is_scraped:
+        here.add(1, name="t-")
+    else:
+        taken(wire("t-1"))
+    taken(wire("t-1"))
+    assert one_row("SELECT count(*) FROM outbox WHERE topic = 'report_failure'") == (0,)
+    assert one_row("SELECT count(*) FROM tasks") == (1,)
+
+
+def test_a_report_for_a_task_that_is_handed_out_again_is_held_in_standalone_mode(
+    here: Desk, gateway: ReferenceGateway
+) -> None:
+    here.add(1, name="t-")
+    here.upload_until()
+    configure("standalone")
+    taken(wire("t-1"))
+    assert all_rows("SELECT state, reason FROM outbox WHERE topic = 'report_failure'") == [("held", "standalone")]
