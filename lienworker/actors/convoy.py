@@ -33,13 +33,13 @@ class Convoy(Generic[C, T]):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        send: Callable[[C], Awaitable[T]],
+        errand: Callable[[C], Awaitable[T]],
         course: Callable[[T], Course],
         news: threading.Event,
     ) -> None:
-        """`send` never raises; `news` is set whenever something has landed."""
+        """`errand` never raises; `news` is set whenever something has landed."""
         self._loop = loop
-        self._send = send
+        self._errand = errand
         self._course = course
         self._news = news
         self._width = 1
@@ -111,7 +111,7 @@ class Convoy(Generic[C, T]):
                 row, cargo = self._waiting.popleft()
             except IndexError:
                 return
-            outcome = await self._send(cargo)
+            outcome = await self._errand(cargo)
             self._landed.append((row, outcome))
             self._news.set()
             course = self._course(outcome)
