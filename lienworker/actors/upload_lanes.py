@@ -36,7 +36,7 @@ from lienworker.outbox.uploads import Claim, claim_uploads, is_open
 
 _REPORTS_AT_A_TIME = 16
 #: Raw files are claimed ahead, so many times what may be in the air: the air must not be empty during a commit.
-_AHEAD = 4
+_AHEAD = 8
 #: How long a failure waits for a neighbour that gets through, s.
 _DOUBT_SECONDS = 1.0
 #: Results wait no longer than this for a larger batch while raw files are under way, s.
