@@ -1,4 +1,4 @@
-"""fetch: from a due row to a raw page on disk and a scrape row."""
+"""fetch: from a due row to a raw page on disk and, where nothing is in the way, to its result."""
 
 from __future__ import annotations
 
@@ -6,27 +6,35 @@ import asyncio
 import logging
 import time
 from asyncio import Task
-from collections.abc import Callable
 
 import dramatiq
 from dramatiq.middleware import CurrentMessage
 
 from lienworker.actors.app import broker, runtime, wake
-from lienworker.actors.fetch_outcomes import Arrived, store_fetches
-from lienworker.actors.flights import Flights
+from lienworker.actors.fetch_outcomes import Arrived, leave_pages
+from lienworker.actors.fetch_outcomes import store_in_transaction as store_pages
+from lienworker.actors.flights import GROUP_SECONDS, Flights
 from lienworker.actors.runtime import Runtime
+from lienworker.actors.scrape import scrape_row
+from lienworker.actors.scrape_outcomes import Scraped, make_ready, store_scrapes
+from lienworker.actors.scrape_outcomes import store_in_transaction as store_results
 from lienworker.broker import FETCH
 from lienworker.fetching import Fetched, Fetcher, FetchFailed, FetchOutcome, FetchRequest
-from lienworker.outbox.claims import claim
+from lienworker.outbox import drift
+from lienworker.outbox.claims import add_claimed, claim_in_transaction
 from lienworker.outbox.closing import expire, give_back
 from lienworker.outbox.entries import Claimed
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import write
-from lienworker.store.pages import page_behind_result
-from lienworker.store.raw_files import PageKey, write_aside
+from lienworker.store.pages import PageRecord, page_behind_result
+from lienworker.store.raw_files import PageKey, put_in_place, write_aside
 
 #: Rows that one message may work through before others get their turn, in batches.
 _BATCHES_A_MESSAGE = 8
+#: Requests that one pump may have in the air, in batches: slow sites need many, and one thread looks after them all.
+_BATCHES_IN_THE_AIR = 4
+#: Pages up to this size are read right away, from memory; larger ones from disk, one by one.
+_READ_FROM_MEMORY = 2_000_000
 #: How long pages in the air may take to arrive once the process is asked to stop, s.
 _GRACE = 2.0
 
@@ -34,82 +42,110 @@ logger = logging.getLogger(__name__)
 
 
 class Pump:
-    """Keeps a batch of requests in the air and commits what arrives, so that one slow page holds up nobody."""
+    """Keeps a batch of requests in the air, stores what arrives and reads it, so that one slow page holds up nobody.
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        token: str,
-        *,
-        suspects: bool = False,
-        message_id: str | None = None,
-        when_stored: Callable[[], None] = lambda: None,
-    ) -> None:
+    A turn of the pump is one transaction: it stores the results of the pages that came before, the pages that have come
+    now, each with its scrape row in our hands, and takes new rows. While those are in the air, the pages are read from
+    memory. So a page is on disk and committed before a parser sees it, and yet costs one commit for a whole group.
+    """
+
+    def __init__(self, runtime: Runtime, token: str, *, suspects: bool = False, message_id: str | None = None) -> None:
         self._runtime = runtime
         self._token = token
         self._suspects = suspects
         self._message_id = message_id
-        self._when_stored = when_stored
         self._batch = runtime.settings.batch
         self._left = self._batch * _BATCHES_A_MESSAGE
         self._flights: Flights[FetchOutcome] = Flights(runtime.loop)
+        self._scraped: list[Scraped] = []
         self._is_drained = False
+        self.has_left_pages = False
 
     def run(self) -> bool:
         """Works until nothing is due or the message has done its share; True when there is probably more."""
-        self._refill()
-        while self._flights:
-            self._commit(self._flights.gather(max(1, self._batch // 2), patience=0.2))
+        self._turn([])
+        while self._flights or self._scraped:
+            self._turn(self._gather())
             if self._runtime.stopping.is_set():
                 self._land()
                 return False
-            self._refill()
         return not self._is_drained
 
     def run_row(self, row: Claimed) -> None:
         """Works on one row that the caller has claimed."""
+        self._is_drained = True
         self._launch([row])
-        while self._flights:
-            self._commit(self._flights.gather(1, patience=0.2))
+        while self._flights or self._scraped:
+            self._turn(self._gather())
 
-    def _refill(self) -> None:
-        """Claims more when half of the batch has landed. A suspect in the air travels alone."""
-        travelling_alone = any(row.alone for row in self._flights.rows)
+    def _gather(self) -> list[tuple[Claimed, Task[FetchOutcome]]]:
+        """When half of the pages in the air have come, or a moment after the first. Results in hand wait less."""
+        if not self._flights:
+            return []
+        wait = GROUP_SECONDS / 2 if self._scraped else GROUP_SECONDS
+        enough = min(self._batch, max(1, len(self._flights) // 2))
+        return self._flights.gather(self._batch, wait, enough=enough, group=wait)
+
+    def _turn(self, landed: list[tuple[Claimed, Task[FetchOutcome]]]) -> None:
+        arrived = [self._unpack(row, flight) for row, flight in landed]
+        room = self._room()
+        if not (arrived or self._scraped or room):
+            return
+        put_in_place([item.page for item in arrived if item.page])
+        ready = make_ready(self._runtime, self._scraped)
+        with write("fetch"):
+            drifting = store_results(self._runtime, ready) if self._scraped else []
+            pages = self._keep(arrived, store_pages(self._runtime, arrived))
+            rows = self._claim(room) if room else []
+        self._scraped = []
+        self._launch(rows)
+        drift.hold_fetches(drifting)
+        self._read(pages)
+
+    def _keep(
+        self, arrived: list[Arrived], pages: list[tuple[Claimed, PageRecord]]
+    ) -> list[tuple[Claimed, PageRecord, bytes]]:
+        """Takes the scrape rows of the pages at once. Large pages, which would fill the memory, are left on disk."""
+        bodies = {item.row.id: item.outcome.body for item in arrived if isinstance(item.outcome, Fetched)}
+        small = [(row, page) for row, page in pages if page.size <= _READ_FROM_MEMORY]
+        large = [(row, page) for row, page in pages if page.size > _READ_FROM_MEMORY]
+        leave_pages(large)
+        self.has_left_pages |= bool(large)
+        taken = add_claimed("scrape", [row for row, _ in small], self._message_id)
+        return [(scrape, page, bodies[row.id]) for scrape, (row, page) in zip(taken, small, strict=True)]
+
+    def _read(self, pages: list[tuple[Claimed, PageRecord, bytes]]) -> None:
+        """Parses pages; their results go with the next turn, unless that takes too long."""
+        since = time.monotonic()
+        for row, page, body in pages:
+            self._scraped.append(scrape_row(self._runtime, row, (page, body)))
+            if time.monotonic() - since > GROUP_SECONDS:
+                store_scrapes(self._runtime, self._scraped)
+                self._scraped, since = [], time.monotonic()
+
+    def _room(self) -> int:
+        """How many rows to claim: a batch, or what there is room for in the air. A suspect travels alone."""
         if not self._runtime.holder.owns(self._token):
             self._is_drained = True
-        if self._is_drained or self._left <= 0 or travelling_alone or len(self._flights) > self._batch // 2:
-            return
-        room = min(self._batch - len(self._flights), self._left)
-        rows = claim(
-            "fetch",
-            room,
-            self._token,
-            self._runtime.rules,
-            suspects=self._suspects and not self._flights,
-            message_id=self._message_id,
-        )
+        if self._is_drained or any(row.alone for row in self._flights.rows):
+            return 0
+        room = self._batch * _BATCHES_IN_THE_AIR - len(self._flights)
+        return min(self._batch, room, self._left) if room >= self._batch // 2 else 0
+
+    def _claim(self, room: int) -> list[Claimed]:
+        """Takes rows that are due. Tasks that came too late end here; nobody wants their page any more."""
+        suspects = self._suspects and not self._flights
+        rules, message_id = self._runtime.rules, self._message_id
+        rows = claim_in_transaction("fetch", room, self._token, rules, suspects=suspects, message_id=message_id)
         self._is_drained = not rows
         self._left -= len(rows)
-        self._launch(self._without_expired(rows))
-
-    def _without_expired(self, rows: list[Claimed]) -> list[Claimed]:
-        """Tasks that came too late end here; nobody wants their page any more."""
         now = rfc3339()
-        late = [row for row in rows if row.expires_at and row.expires_at < now]
-        if late:
-            with write("expire"):
-                for row in late:
-                    expire(row)
-        return [row for row in rows if row not in late]
+        late = {row.id for row in rows if row.expires_at and row.expires_at < now and expire(row)}
+        return [row for row in rows if row.id not in late]
 
     def _launch(self, rows: list[Claimed]) -> None:
         fetcher = self._runtime.fetcher
         self._flights.launch((row, _fetch(fetcher, row.start_at, _request(self._runtime, row))) for row in rows)
-
-    def _commit(self, arrived: list[tuple[Claimed, Task[FetchOutcome]]]) -> None:
-        if arrived:
-            store_fetches(self._runtime, [self._unpack(row, flight) for row, flight in arrived])
-            self._when_stored()
 
     def _unpack(self, row: Claimed, flight: Task[FetchOutcome]) -> Arrived:
         outcome = _outcome_of(flight)
@@ -120,9 +156,11 @@ class Pump:
 
     def _land(self) -> None:
         """The process stops: what arrives within the grace is committed, the rest goes back untried."""
+        self._is_drained = True
         deadline = time.monotonic() + _GRACE
-        while self._flights and time.monotonic() < deadline:
-            self._commit(self._flights.gather(self._batch, patience=0.1))
+        while (self._flights or self._scraped) and time.monotonic() < deadline:
+            self._turn(self._flights.gather(self._batch, patience=0.1) if self._flights else [])
+        store_scrapes(self._runtime, self._scraped)
         give_back(self._flights.abandon())
 
 
@@ -172,13 +210,11 @@ def work_fetch_lane(runtime: Runtime) -> None:
         if not free:
             return
         with runtime.holder.lease() as token, runtime.holder.room_for_suspects() as suspects:
-            pump = Pump(
-                runtime,
-                token,
-                suspects=suspects,
-                message_id=message.message_id if message else None,
-                when_stored=lambda: wake("scrape"),
-            )
+            pump = Pump(runtime, token, suspects=suspects, message_id=message.message_id if message else None)
             has_more = pump.run()
+    if pump.has_left_pages:
+        wake("scrape")
     if has_more:
         wake("fetch")
+    if runtime.settings.mode == "ondemand":
+        wake("upload")

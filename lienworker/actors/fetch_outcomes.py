@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lienworker.actors.runtime import Runtime
 from lienworker.fetching import Fetched, FetchFailed, FetchOutcome
@@ -34,54 +35,79 @@ class Arrived:
 
 
 def store_fetches(runtime: Runtime, arrived: Sequence[Arrived]) -> None:
-    """Pages into their places first, then the rows that name them."""
+    """Pages into their places first, then the rows that name them; reading them is left to the scrape lane."""
     put_in_place([item.page for item in arrived if item.page])
     with write("fetch"):
-        for item in arrived:
-            _store(runtime, item)
+        leave_pages(store_in_transaction(runtime, arrived))
 
 
-def _store(runtime: Runtime, item: Arrived) -> None:
-    if isinstance(item.outcome, FetchFailed):
-        _store_failure(runtime, item.row, item.outcome)
-        return
-    pacing.note_answer(item.row.host, now_ms())
-    if item.crawl_delay:
-        pacing.slow_down(item.row.host, item.crawl_delay)
-    if isinstance(item.outcome, Fetched) and item.page:
-        _store_page(runtime.folder, item.row, item.outcome, item.page)
-    elif closing.end(item.row, reason="not_modified"):
-        _confirm(item.row)
-
-
-def _store_page(folder: DataFolder, row: Claimed, fetched: Fetched, page: WrittenPage) -> None:
-    known = page_behind_result(row.task_id) if row.generation > 1 else None
-    if known and known.sha256 == page.sha256:
-        if closing.end(row, reason="unchanged"):
-            file_is_back(row.task_id, known.generation, str(page.path.relative_to(folder.root)))
-            _confirm(row)
-        return
-    if not closing.end(row):
-        return  # somebody else has the row: the page stays on disk, but nothing speaks of it
-    save_page(
-        PageRecord(
-            row.task_id,
-            row.generation,
-            str(page.path.relative_to(folder.root)),
-            page.sha256,
-            page.size,
-            fetched.url,
-            fetched.status,
-            fetched.content_type,
-            fetched.charset,
-            fetched.etag,
-            fetched.last_modified,
-            rfc3339(),
-            fetched.elapsed_ms,
-        )
+def leave_pages(pages: Sequence[tuple[Claimed, PageRecord]]) -> None:
+    """A scrape row for each page, for whoever comes."""
+    add_entries(
+        [
+            Entry("scrape", row.task_id, row.generation, row.queue, row.priority, payload=_payload(row))
+            for row, _ in pages
+        ]
     )
-    payload = json.loads(row.payload) if row.payload else None
-    add_entries([Entry("scrape", row.task_id, row.generation, row.queue, row.priority, payload=payload)])
+
+
+def _payload(row: Claimed) -> dict[str, Any] | None:
+    return json.loads(row.payload) if row.payload else None
+
+
+def store_in_transaction(runtime: Runtime, arrived: Sequence[Arrived]) -> list[tuple[Claimed, PageRecord]]:
+    """Stores what came for each row; gives the new pages, which want to be read, with the rows that fetched them."""
+    for host in {item.row.host for item in arrived if not isinstance(item.outcome, FetchFailed)}:
+        pacing.note_answer(host, now_ms())
+    for host, delay in {item.row.host: item.crawl_delay for item in arrived if item.crawl_delay}.items():
+        pacing.slow_down(host, delay)
+    fresh = [item for item in arrived if _is_fresh(runtime, item)]
+    mine = closing.end_all([item.row for item in fresh])
+    # Where somebody else has the row, the page stays on disk, but nothing speaks of it.
+    pages = [(item.row, _record(runtime.folder, item)) for item in fresh if item.row.id in mine]
+    save_page(*(page for _, page in pages))
+    return pages
+
+
+def _is_fresh(runtime: Runtime, item: Arrived) -> bool:
+    """Whether a page came that wants to be read. All other outcomes are stored here."""
+    row, outcome = item.row, item.outcome
+    if isinstance(outcome, FetchFailed):
+        _store_failure(runtime, row, outcome)
+        return False
+    known = page_behind_result(row.task_id) if item.page and row.generation > 1 else None
+    if item.page and not (known and known.sha256 == item.page.sha256):
+        return True
+    if closing.end(row, reason="unchanged" if item.page else "not_modified"):
+        if item.page and known:
+            file_is_back(row.task_id, known.generation, _path(runtime.folder, item.page))
+        _confirm(row)
+    return False
+
+
+def _record(folder: DataFolder, item: Arrived) -> PageRecord:
+    fetched, page = item.outcome, item.page
+    assert isinstance(fetched, Fetched)
+    assert page is not None
+    return PageRecord(
+        item.row.task_id,
+        item.row.generation,
+        _path(folder, page),
+        page.sha256,
+        page.size,
+        fetched.url,
+        fetched.status,
+        fetched.content_type,
+        fetched.charset,
+        fetched.etag,
+        fetched.last_modified,
+        rfc3339(),
+        fetched.elapsed_ms,
+    )
+
+
+def _path(folder: DataFolder, page: WrittenPage) -> str:
+    return str(page.path.relative_to(folder.root))
 
 
 def _confirm(row: Claimed) -> None:

@@ -59,10 +59,12 @@ class Flights(Generic[T]):
         if len(self._arrived) >= self._wanted:
             self._enough.set()
 
-    def gather(self, most: int, patience: float, group: float = GROUP_SECONDS) -> list[tuple[Claimed, asyncio.Task[T]]]:
-        """What has arrived: waits `patience` for the first, then for others that are in the air, `group` at most."""
+    def gather(
+        self, most: int, patience: float, *, enough: int | None = None, group: float = GROUP_SECONDS
+    ) -> list[tuple[Claimed, asyncio.Task[T]]]:
+        """What has arrived: waits `patience` for the first, then for `enough` of those in the air, `group` at most."""
         if self._wait_for(1, patience):
-            self._wait_for(min(most, len(self._in_air)), group)
+            self._wait_for(min(enough or most, len(self._in_air)), group)
         arrived = [self._arrived.popleft() for _ in range(min(most, len(self._arrived)))]
         return [(row, task) for row, task in arrived if self._in_air.pop(row.id, None)]
 

@@ -153,7 +153,7 @@ class Reparse:
             stored = replace(result_of(item.scraped), generation=generation)
             save_result(stored)
             tasks.mark_completed(row.task_id)
-            deliver(again, stored)
+            deliver([(again, stored)])
             for sighting in sightings([item.scraped]):
                 drift.keep_back(sighting)
         return True

@@ -31,15 +31,14 @@ _SHARE = 2.0
 logger = logging.getLogger(__name__)
 
 
-def scrape_row(runtime: Runtime, row: Claimed) -> Scraped:
-    """Parses one page. Whatever a parser does, the outcome is a value."""
+def scrape_row(runtime: Runtime, row: Claimed, fresh: tuple[PageRecord, bytes] | None = None) -> Scraped:
+    """Parses the page of one row: the `fresh` one in hand, or the one on disk. Whatever a parser does, the outcome is
+    a value."""
     reach("scrape.before_parse")
-    page = page_of(row.task_id, row.generation)
+    page, body = fresh or (page_of(row.task_id, row.generation), None)
     started = time.perf_counter()
     try:
-        if page is None:
-            raise StoreError(f"The page of task {row.task_id} is not in the store.")
-        outcome: ParsedPage | PageError = _parse(runtime, row, page)
+        outcome: ParsedPage | PageError = _parse(runtime, row, page, body)
     except PageError as problem:
         outcome = problem
     except StoreError as problem:
@@ -51,10 +50,12 @@ def scrape_row(runtime: Runtime, row: Claimed) -> Scraped:
     return Scraped(row, page, outcome, int(1000 * (time.perf_counter() - started)))
 
 
-def _parse(runtime: Runtime, row: Claimed, page: PageRecord) -> ParsedPage:
-    body = read_page(runtime.folder.root / page.path, page.sha256)
-    read = Page(page.url, body, page.content_type, page.charset, page.status)
-    return runtime.registry.parse(read, target_of(row))
+def _parse(runtime: Runtime, row: Claimed, page: PageRecord | None, body: bytes | None) -> ParsedPage:
+    if page is None:
+        raise StoreError(f"The page of task {row.task_id} is not in the store.")
+    if body is None:
+        body = read_page(runtime.folder.root / page.path, page.sha256)
+    return runtime.registry.parse(Page(page.url, body, page.content_type, page.charset, page.status), target_of(row))
 
 
 def target_of(row: Claimed) -> Target:

@@ -47,21 +47,41 @@ class Scraped:
     parse_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReadyToStore:
+    """A group with all that is made outside the transaction: the results, their files for people, listed parcels."""
+
+    group: Sequence[Scraped]
+    results: dict[int, NewResult]
+    followed: dict[int, list[NewTask]]
+
+
+def make_ready(runtime: Runtime, group: Sequence[Scraped]) -> ReadyToStore:
+    results = {item.row.id: result_of(item) for item in group if isinstance(item.outcome, ParsedPage)}
+    for result in results.values():
+        show_pending(runtime.folder, result)
+    followed = {item.row.id: parcels for item in group if (parcels := _parcels_of(runtime, item))}
+    return ReadyToStore(group, results, followed)
+
+
+def store_in_transaction(runtime: Runtime, ready: ReadyToStore) -> list[Place]:
+    """Stores a group, each row by itself; gives the places whose fetches are to be held once that is committed."""
+    for item in ready.group:
+        if isinstance(item.outcome, PageError):
+            _store_failure(runtime, item.row, item.outcome)
+    made = [(item.row, ready.results[item.row.id]) for item in ready.group if item.row.id in ready.results]
+    for row_id in _store_results(made) & ready.followed.keys():
+        add_parcels(runtime.registry, ready.followed[row_id])
+    return drift.watch(sightings(ready.group))
+
+
 def store_scrapes(runtime: Runtime, group: Sequence[Scraped]) -> None:
     """The files for people first, then everything else in one transaction."""
     if not group:
         return
-    results = {item.row.id: result_of(item) for item in group if isinstance(item.outcome, ParsedPage)}
-    for result in results.values():
-        show_pending(runtime.folder, result)
-    followed = {item.row.id: _parcels_of(runtime, item) for item in group}
+    ready = make_ready(runtime, group)
     with write("scrape"):
-        for item in group:
-            if isinstance(item.outcome, PageError):
-                _store_failure(runtime, item.row, item.outcome)
-            elif _store_result(item.row, results[item.row.id]):
-                add_parcels(runtime.registry, followed[item.row.id])
-        drifting = drift.watch(sightings(group))
+        drifting = store_in_transaction(runtime, ready)
     drift.hold_fetches(drifting)
 
 
@@ -106,27 +126,33 @@ def _parcels_of(runtime: Runtime, item: Scraped) -> list[NewTask]:
     return parcels_wanted(runtime.folder, runtime.registry, item.row.target, item.outcome.record, item.page)
 
 
-def _store_result(row: Claimed, result: NewResult) -> bool:
-    if not closing.end(row):
-        return False  # somebody else has the row
-    save_result(result)
-    tasks.note_attempt(row.task_id, None, None)
-    tasks.mark_completed(row.task_id)
-    deliver(row, result)
-    logger.info(
-        "completed %s: %s %s",
-        row.task_id,
-        result.platform,
-        result.parcel_id,
-        extra={"action": "completed", "task_id": row.task_id, "topic": row.topic},
+def _store_results(made: Sequence[tuple[Claimed, NewResult]]) -> set[int]:
+    """Of the rows that are still ours, whose ids it gives; the others' results are somebody else's to store."""
+    mine = closing.end_all([row for row, _ in made])
+    kept = [(row, result) for row, result in made if row.id in mine]
+    save_result(*(result for _, result in kept))
+    tasks.mark_completed(*(row.task_id for row, _ in kept), tries=1)
+    deliver(kept)
+    for row, result in kept:
+        logger.info(
+            "completed %s: %s %s",
+            row.task_id,
+            result.platform,
+            result.parcel_id,
+            extra={"action": "completed", "task_id": row.task_id, "topic": row.topic},
+        )
+    return mine
+
+
+def deliver(made: Sequence[tuple[Claimed, NewResult]]) -> None:
+    """The rows that bring results to the Gateway. A list has no parcel of its own to deliver: it stays here."""
+    deliver_result(
+        *(
+            (row, parcel_key(result.platform, result.state, result.county, result.parcel_id))
+            for row, result in made
+            if not result.stays_here
+        )
     )
-    return True
-
-
-def deliver(row: Claimed, result: NewResult) -> None:
-    """The rows that bring a result to the Gateway. A list has no parcel of its own to deliver: it stays here."""
-    if not result.stays_here:
-        deliver_result(row, parcel_key(result.platform, result.state, result.county, result.parcel_id))
 
 
 def sightings(group: Sequence[Scraped]) -> Iterator[Sighting]:

@@ -7,11 +7,12 @@ which rank, and only hosts that allow a request now are looked at.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from lienworker.outbox.entries import BLOCKED, Claimed
+from lienworker.outbox.entries import BLOCKED, Claimed, count_rows
 from lienworker.outbox.kept_back import ASKED_FOR, KeptBack, hold_back
 from lienworker.outbox.pacing import HORIZON_MS, Slot
 from lienworker.store import tasks
@@ -45,6 +46,11 @@ _CHOSEN_ROWS = f"""
 SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
 WHERE o.state = 'waiting' AND o.topic = ? AND o.due_at <= ? AND o.id IN (SELECT value FROM json_each(?))
 ORDER BY o.rank, o.due_at LIMIT ?
+"""
+_ADD_LEASED = """
+INSERT INTO outbox (topic, task_id, generation, queue, priority, payload, state, due_at, lease_token, lease_until,
+                    message_id, created_at)
+VALUES (?, ?, ?, ?, ?, ?, 'leased', ?, ?, ?, ?, ?) RETURNING id
 """
 _READY = """
 SELECT b.host, b.rank, b.waiting, h.delay, h.robots_delay, h.concurrency, h.next_allowed_at
@@ -96,6 +102,18 @@ def claim_in_transaction(
     picked = _pick(topic, limit, token, rules, suspects, now)
     _lease(picked, token, now, message_id)
     return picked
+
+
+def add_claimed(topic: str, rows: Sequence[Claimed], message_id: str | None) -> list[Claimed]:
+    """The next step of rows in hand, added and taken by the same hands at once. Inside the caller's transaction."""
+    now = now_ms()
+    taken = []
+    for row in rows:
+        values = (topic, row.task_id, row.generation, row.queue, row.priority, row.payload, now, row.token)
+        (row_id,) = one_row(_ADD_LEASED, (*values, now + LEASE_MS, message_id, now))
+        taken.append(replace(row, id=row_id, topic=topic, host="", attempts=0, alone=0, start_at=now))
+    count_rows("added", Counter({topic: len(taken)}))
+    return taken
 
 
 def claim_probe(topic: str, token: str, only: Sequence[int] | None) -> list[Claimed]:

@@ -34,16 +34,15 @@ def parcel_key(platform: str | None, state: str | None, county: str | None, parc
     return hashlib.sha256(json.dumps(parts).encode("ascii")).hexdigest()[:32]
 
 
-def deliver_result(row: Claimed, key: str | None) -> None:
-    """Raw file and result. The result waits until the raw file is acknowledged."""
+def deliver_result(*rows: tuple[Claimed, str | None]) -> None:
+    """Raw file and result of each row, with the result's key. A result waits until its raw file is acknowledged."""
     state, reason = held_or_waiting()
-    common = {"queue": row.queue, "priority": row.priority, "state": state, "reason": reason}
-    add_entries(
-        [
-            Entry("upload_raw", row.task_id, row.generation, **common),  # type: ignore[arg-type]
-            Entry("upload_result", row.task_id, row.generation, **common, due_at=BLOCKED, parcel_key=key),  # type: ignore[arg-type]
-        ]
-    )
+    entries = []
+    for row, key in rows:
+        step = (row.task_id, row.generation, row.queue, row.priority)
+        entries.append(Entry("upload_raw", *step, state=state, reason=reason))
+        entries.append(Entry("upload_result", *step, state=state, due_at=BLOCKED, reason=reason, parcel_key=key))
+    add_entries(entries)
 
 
 def block_result(task_id: str, generation: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import itertools
 import os
 import re
 import secrets
@@ -130,6 +131,18 @@ def safe_part(text: str, plain: Callable[[str], str] = str.upper) -> str:
     return f"{cleaned}~{mark}"
 
 
+#: Different in every process, also where they share a folder from several machines or containers; then a number each.
+_process = {"pid": 0, "name": ""}
+_numbers = itertools.count()
+
+
+def aside_name() -> str:
+    """The name of a file that is being written beside its place: nobody else's, and cheap."""
+    if _process["pid"] != os.getpid():  # forked workers must not share a name
+        _process.update(pid=os.getpid(), name=secrets.token_hex(8))
+    return f".{_process['name']}-{next(_numbers)}.part"
+
+
 def try_lock(path: Path, *, shared: bool = False) -> IO[str] | None:
     """A lock on a file for as long as the returned object is open; None when somebody has it.
 
@@ -154,7 +167,7 @@ def one_at_a_time(path: Path) -> Iterator[None]:
 
 def write_durably(path: Path, text: str) -> None:
     """A small file, whole or not at all, also after a power loss; for its owner's eyes only."""
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    aside = path.with_name(aside_name())
     with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.write(text)
         out.flush()

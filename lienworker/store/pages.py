@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
-from lienworker.store.database import execute, one_row
+from lienworker.store.database import execute_many, one_row
 
 _COLUMNS = (
     "task_id, generation, path, sha256, size, url, status, content_type, charset, etag, last_modified,"
@@ -32,10 +33,13 @@ class PageRecord:
     fetch_ms: int
 
 
-def save_page(page: PageRecord) -> None:
-    """Part of a larger transaction; the file is on disk already."""
+_values = attrgetter(*(field.name for field in fields(PageRecord)))
+
+
+def save_page(*pages: PageRecord) -> None:
+    """Part of a larger transaction; the files are on disk already."""
     marks = ", ".join("?" * 13)
-    execute(f"INSERT OR REPLACE INTO pages ({_COLUMNS}) VALUES ({marks})", astuple(page))
+    execute_many(f"INSERT OR REPLACE INTO pages ({_COLUMNS}) VALUES ({marks})", map(_values, pages))
 
 
 def file_is_back(task_id: str, generation: int, path: str) -> None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import time
 from typing import Any
 
 from lienworker.store.database import dict_rows
-from lienworker.store.folder import DataFolder, rename, safe_part
+from lienworker.store.folder import DataFolder, aside_name, rename, safe_part
 from lienworker.store.results import with_data
 
 _YOUNG_SECONDS = 60.0
@@ -49,7 +48,7 @@ def _content(row: dict[str, Any]) -> bytes:
 def write_pending(folder: DataFolder, row: dict[str, Any]) -> None:
     """Writes a result's file, whole or not at all. Not flushed: a power loss costs a rebuild, not a result."""
     path = folder.root / pending_path(row["task_id"])
-    aside = path.parent / f".{secrets.token_hex(8)}.part"
+    aside = path.parent / aside_name()
     aside.write_bytes(_content(row))
     rename(aside, path, "pending")
 

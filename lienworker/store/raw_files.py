@@ -5,16 +5,18 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import secrets
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lienworker.errors import StoreError
-from lienworker.store.folder import DataFolder, fsync_folder, rename, safe_part
+from isal import igzip
 
-#: Level 6 takes three times as long for a tenth less space.
-_LEVEL = 3
+from lienworker.errors import StoreError
+from lienworker.store.folder import DataFolder, aside_name, fsync_folder, rename, safe_part
+
+#: Intel's library packs a page in a sixth of the time of zlib's level 3, and within 4 % of its size.
+_LEVEL = 2
 #: Folders whose parents this process has flushed.
 _durable: set[Path] = set()
 _EXTENSIONS = {
@@ -66,9 +68,9 @@ def write_aside(folder: DataFolder, key: PageKey, body: bytes, content_type: str
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     extension = _EXTENSIONS.get(content_type, "html")
     path = place / f"{key.name}.{sha256[:16]}.{extension}.gz"
-    aside = folder.aside / f".{secrets.token_hex(8)}.part"
+    aside = folder.aside / aside_name()
     try:
-        aside.write_bytes(gzip.compress(body, _LEVEL, mtime=0))
+        aside.write_bytes(igzip.compress(body, _LEVEL, mtime=0))
     except OSError:
         aside.unlink(missing_ok=True)  # a full disk is not made fuller
         raise
@@ -105,7 +107,7 @@ def read_page(path: Path, sha256: str) -> bytes:
     """The page's bytes, checked against its hash."""
     try:
         body = gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, gzip.zlib.error) as problem:  # type: ignore[attr-defined]
+    except (OSError, EOFError, zlib.error) as problem:
         raise StoreError(f"The raw page {path} cannot be read: {problem}.") from None
     if hashlib.sha256(body).hexdigest() != sha256:
         raise StoreError(f"The raw page {path} is not the one that was stored: its hash differs.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import dict_rows, execute, storable
+from lienworker.store.database import dict_rows, execute, execute_many, storable
 
 _SAVE = """
 INSERT INTO results (task_id, generation, parcel_id, platform, state, county, data, json_path, html_path, raw_sha256,
@@ -54,15 +54,16 @@ class NewResult:
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
-def save_result(result: NewResult) -> None:
-    """Stores a task's result in place of an older one. Part of a larger transaction."""
-    execute(
-        _SAVE,
-        (
-            result.task_id, result.generation, result.parcel_id, result.platform, result.state, result.county,
-            json.dumps(result.data), result.json_path, result.html_path, result.raw_sha256,
-            result.fetched_at, result.parser_version, result.scraped_at, result.parse_duration_ms, result.stays_here,
-        ),
+def save_result(*results: NewResult) -> None:
+    """Stores results, each in place of its task's older one. Part of a larger transaction."""
+    execute_many(_SAVE, map(_values, results))
+
+
+def _values(result: NewResult) -> tuple[Any, ...]:
+    return (
+        result.task_id, result.generation, result.parcel_id, result.platform, result.state, result.county,
+        json.dumps(result.data), result.json_path, result.html_path, result.raw_sha256,
+        result.fetched_at, result.parser_version, result.scraped_at, result.parse_duration_ms, result.stays_here,
     )  # fmt: skip
 
 

