@@ -24,6 +24,7 @@ from lienworker.actors.runtime import Runtime, running
 from lienworker.actors.scrape import ScrapeRun
 from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
 from lienworker.actors.upload import Uploader
+from lienworker.demo.pages import render_parcel
 from lienworker.fetching import Fetched
 from lienworker.gateway.client import GatewayClient, Timeouts
 from lienworker.gateway.reference import ReferenceGateway
@@ -82,8 +83,16 @@ class Desk:
             store_fetches(self.runtime, [self._arrived(row) for row in rows])
             store_scrapes(self.runtime, [self._parsed(row, data) for row in claim("scrape", 100_000, token, _FREE)])
 
-    def _arrived(self, row: Claimed) -> Arrived:
-        body = f"<html>{row.url} {row.generation} {time.time_ns()}</html>".encode()
+    def add_unread(self, name: str) -> None:
+        """A task whose page is on disk, and nobody has read it yet."""
+        with write("test"):
+            register_in_transaction([self.new_task(1, name)])
+        with self.runtime.holder.lease() as token:
+            page = render_parcel(1).encode()
+            store_fetches(self.runtime, [self._arrived(row, page) for row in claim("fetch", 1, token, _FREE)])
+
+    def _arrived(self, row: Claimed, body: bytes = b"") -> Arrived:
+        body = body or f"<html>{row.url} {row.generation} {time.time_ns()}</html>".encode()
         key = PageKey(row.platform or "", row.state or "", row.county or "", row.parcel_id or "", row.task_id)
         page = write_aside(self.runtime.folder, key, body, "text/html")
         return Arrived(row, Fetched(row.url, 200, body, "text/html", "utf-8", None, None, 0, 1), page)

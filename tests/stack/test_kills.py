@@ -20,10 +20,8 @@ pytestmark = pytest.mark.slow
 
 #: The walk (tests/walk) takes every point, with one worker; here are some with a whole stack around it.
 WORKER_POINTS = [
-    "claim.after_commit",
     "fetch.after_reply",
     "raw_file.after_rename",
-    "scrape.before_commit",
     "fetch.before_send",
     "beat.before_commit",
     "holder_start.after_commit",

@@ -68,6 +68,7 @@ class Day(Scenario):
             (path,) = one_row("SELECT path FROM pages WHERE task_id = 'lost1'")
             (here.data / path).rename(here.root / "lost")
             hands.add(1, name="odd", county=None)
+            hands.add_unread("unread")
             hands.add(1, name="again", source="local_file")
             another_round(hands, "again1")
             hands.add(1, name="older", parcel_id="same")
@@ -130,8 +131,9 @@ class Day(Scenario):
         assert len(handed_out) == 6
         assert handed_out - kept <= here.in_the_air, "lost, though it was ours"
         assert kept == {name for name, record in gateway.tasks.items() if record.state in {"completed", "failed"}}
-        # Six, the one that went round again, the newer of the same parcel, the one whose clock had jumped.
-        assert len(gateway.results) == 6 + 1 + 1 + 1 + len(kept - {"task-4", "task-5"})
+        # Six, the one that was unread, the one that went round again, the newer of the same parcel, and the one whose
+        # clock had jumped.
+        assert len(gateway.results) == 6 + 1 + 1 + 1 + 1 + len(kept - {"task-4", "task-5"})
         assert gateway.results["same", "demo", "XX", "Juniper"].task_id == "newer1"
         assert max(len(versions) for versions in gateway.history.values()) <= 2
         ended = dict(here.sql("SELECT task_id, status || ' ' || reason FROM tasks WHERE reason IS NOT NULL"))
