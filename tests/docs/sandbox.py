@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from lienworker.demo.site import DemoSite
@@ -105,6 +106,7 @@ class Sandbox:
 
     def _has_workers(self) -> bool:
         command = ["lienworker", "health", "workers"]
+        time.sleep(0.5)  # a check costs what the stack needs to start
         return subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True).returncode == 0
 
     def close(self) -> None:

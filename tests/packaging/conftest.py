@@ -45,6 +45,15 @@ def call(*command: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.fixture
+def lowest(installed: Installed, tmp_path: Path) -> Installed:
+    """The same with the lowest versions that we say are enough; `make test-minimum` runs more tests on them."""
+    there = Installed(installed.wheel, installed.archive, tmp_path / "lowest")
+    call(UV, "venv", "--quiet", "--python", sys.executable, there.environment)
+    there.install("--resolution", "lowest-direct", str(there.wheel))
+    return there
+
+
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     mine = tmp_path_factory.getbasetemp()

@@ -39,6 +39,11 @@ def test_the_demo_works_and_the_doctor_is_content(installed: Installed, tmp_path
     assert installed.run(tmp_path, "lienworker", "--version").stdout.strip().endswith(__version__)
 
 
+def test_the_demo_works_with_the_lowest_versions_that_are_allowed(lowest: Installed, tmp_path: Path) -> None:
+    done = lowest.run(tmp_path, "lienworker", "demo", "--parcels", "5")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_wheel_has_what_the_program_needs_and_no_more(installed: Installed) -> None:
     names = set(zipfile.ZipFile(installed.wheel).namelist())
     wanted = tracked("lienworker/**/*.py", "lienworker/**/*.sql", "lienworker/web/[st]*/*.*")

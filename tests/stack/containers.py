@@ -59,9 +59,9 @@ class Machine:
             volume.mkdir(parents=True, mode=0o700)
         programs, port = self.folder / "bin", self.ports[6379]
         programs.mkdir()
-        server = server_program()
-        self._script(programs / "redis-server", f"{server} --port {port} --bind 127.0.0.1")
-        self._script(programs / "redis-cli", f"{server.with_name('redis-cli')} -p {port}")
+        ping = f"import redis; redis.Redis(port={port}).ping(); print('PONG')"
+        self._script(programs / "redis-server", f"{server_program()} --port {port} --bind 127.0.0.1")
+        self._script(programs / "redis-cli", f"{sys.executable} -c {shlex.quote(ping)}")
 
     def _script(self, path: Path, command: str) -> None:
         path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
@@ -148,7 +148,9 @@ class Service:
         assert self.process.poll() is None, self.log.read_text()
         kind, *test = self.about["healthcheck"]["test"]
         words = [self.machine.translated(word) for word in test]
-        return self.exec(*(words if kind == "CMD" else ["sh", "-c", *words])).returncode == 0
+        is_well = self.exec(*(words if kind == "CMD" else ["sh", "-c", *words])).returncode == 0
+        time.sleep(0 if is_well else 0.5)  # a check costs what the services need to start
+        return is_well
 
     def wait_healthy(self) -> None:
         wait_until(self.is_healthy, seconds=60, what=f"{self.name} to be healthy: {shlex.join(self.about['command'])}")
