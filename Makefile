@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: dev hooks site lint-containers man build test-minimum
 
 help:  ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP)  ## Set up .venv with the program in .venv/bin/lienworker
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from typing import Any
 
 from dramatiq.middleware import Middleware
 from periodiq import main, make_argument_parser
 
+from lienworker.errors import LienworkerError
 from lienworker.logs import setup_logging
 from lienworker.settings import Settings
-from lienworker.store.clock import now_ms
-from lienworker.store.database import DATABASE_TROUBLE, open_store, write
-from lienworker.store.facts import fact, set_fact
-
-#: When the schedule last sent a message, in ms.
-LAST_TICK = "schedule_at"
-
-logger = logging.getLogger(__name__)
+from lienworker.stack.signs import note_tick
+from lienworker.store.database import open_store
 
 
 class Ticks(Middleware):
@@ -28,24 +22,13 @@ class Ticks(Middleware):
         note_tick()
 
 
-def note_tick() -> None:
-    try:
-        with write("schedule"):
-            set_fact(LAST_TICK, str(now_ms()))
-    except DATABASE_TROUBLE as problem:  # the schedule goes on: its messages are what counts
-        logger.warning("the schedule cannot note its sign of life: %s", problem, extra={"action": "schedule"})
-
-
-def seconds_since_tick() -> float | None:
-    """None where no schedule ever ran on this folder."""
-    last = fact(LAST_TICK)
-    return None if last is None else (now_ms() - int(last)) / 1000
-
-
 if __name__ == "__main__":
     settings = Settings.from_environment()
     setup_logging(settings.log_level)
-    open_store(settings.data_dir)
+    try:
+        open_store(settings.data_dir)
+    except LienworkerError as problem:
+        sys.exit(f"Error: {problem}")
     note_tick()
     from lienworker.actors import broker
 

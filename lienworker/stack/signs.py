@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import urllib.error
 import urllib.request
 
 from lienworker.outbox.leases import living
 from lienworker.settings import Settings
-from lienworker.stack.schedule import seconds_since_tick
 from lienworker.store.clock import now_ms, to_ms
+from lienworker.store.database import DATABASE_TROUBLE, write
+from lienworker.store.facts import fact, set_fact
 from lienworker.store.folder import DataFolder
 
+#: When the schedule last sent a message, in ms.
+_LAST_TICK = "schedule_at"
 #: A worker beats every three seconds; one that has been silent for so long hangs.
 _SILENT_SECONDS = 30
 #: The schedule ticks once a minute; it may miss one.
 _NO_TICK_SECONDS = 150
 _ASK_SECONDS = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+def note_tick() -> None:
+    """The schedule's sign of life."""
+    try:
+        with write("schedule"):
+            set_fact(_LAST_TICK, str(now_ms()))
+    except DATABASE_TROUBLE as problem:  # the schedule goes on: its messages are what counts
+        logger.warning("the schedule cannot note its sign of life: %s", problem, extra={"action": "schedule"})
 
 
 def workers(_settings: Settings, folder: DataFolder) -> tuple[bool, str]:
@@ -27,9 +42,10 @@ def workers(_settings: Settings, folder: DataFolder) -> tuple[bool, str]:
 
 def schedule(_settings: Settings, _folder: DataFolder) -> tuple[bool, str]:
     """Whether the schedule has sent its messages lately."""
-    silent = seconds_since_tick()
-    if silent is None:
+    last = fact(_LAST_TICK)
+    if last is None:
         return False, "no schedule has run on this folder yet"
+    silent = (now_ms() - int(last)) / 1000
     return silent < _NO_TICK_SECONDS, f"the schedule's last sign of life is {silent:.0f} s old"
 
 

@@ -10,6 +10,7 @@ import re
 import secrets
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9 ._-]{0,78}[A-Za-z0-9_-])?")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
 #: Redis cuts longer socket paths silently (the kernel takes 107 bytes).
 _LONGEST_SOCKET = 100
+_GLANCE_SECONDS = 0.002
 
 
 @dataclass(frozen=True)
@@ -196,9 +198,10 @@ def fsync_folder(path: Path) -> None:
 
 
 def is_stack_running(folder: DataFolder) -> bool:
-    """Whether a stack has this folder: it keeps the lock for as long as it lives."""
-    lock = try_lock(folder.lock)
-    if lock is None:
-        return True
-    lock.close()
-    return False
+    """Looks twice: somebody else who looks has the lock for a moment, a stack has it for good."""
+    for pause in (_GLANCE_SECONDS, 0):
+        if lock := try_lock(folder.lock):
+            lock.close()
+            return False
+        time.sleep(pause)
+    return True
