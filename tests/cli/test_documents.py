@@ -79,6 +79,13 @@ def test_every_command_that_a_text_names_is_there() -> None:
             assert is_known(words.split()), f"{page.name}: lienworker {words}"
 
 
+def test_a_command_that_is_not_there_would_be_noticed() -> None:
+    assert is_known(["run", "parcels.csv", "--strict"])
+    assert not is_known(["rum"])
+    assert not is_known(["run", "--nonsense"])
+    assert not is_known(["outbox", "reply"])
+
+
 def is_known(words: list[str]) -> bool:
     """Whether the command is there, and every option that is named with it."""
     command: click.Command = cli

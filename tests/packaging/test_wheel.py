@@ -19,7 +19,7 @@ import pytest
 
 from lienworker import __version__
 from lienworker.cli.manual import pages
-from tests.packaging.conftest import ROOT, Installed
+from tests.packaging.conftest import ROOT, UV, Installed, call
 
 pytestmark = pytest.mark.slow
 EXAMPLE = ROOT / "examples" / "heron-county"
@@ -55,6 +55,18 @@ def test_the_wheel_has_what_the_program_needs_and_no_more(installed: Installed) 
     assert f"lienworker-{__version__}.dist-info/licenses/LICENSE" in names
     assert all(name.startswith(("lienworker/", f"lienworker-{__version__}.")) for name in names)
     assert not [name for name in names if "__pycache__" in name or "/tests/" in name]
+
+
+def test_what_reaches_the_image_builder_builds_the_same_wheel(installed: Installed, tmp_path: Path) -> None:
+    """The Dockerfile copies what .dockerignore lets through, and installs that."""
+    for name in re.findall(r"^!(\S+)", (ROOT / ".dockerignore").read_text(), re.M):
+        source, target = ROOT / name, tmp_path / "src" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+    call(UV, "build", "--quiet", "--wheel", "--out-dir", tmp_path / "dist", tmp_path / "src")
+    built = zipfile.ZipFile(next((tmp_path / "dist").glob("*.whl")))
+    names = {name for name in built.namelist() if "__pycache__" not in name}
+    assert names == set(zipfile.ZipFile(installed.wheel).namelist())
 
 
 def test_the_archive_can_build_the_wheel_again(installed: Installed) -> None:
