@@ -47,6 +47,7 @@ build: install  ## Build wheel and source archive in dist/
 
 # The lowest versions that pyproject.toml allows, in an environment of their own.
 test-minimum: install  ## Run the quick tests and the demo with the lowest allowed versions
+	@mkdir -p build
 	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-annotate --no-header pyproject.toml -o build/minimum.txt
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/minimum
 	$(BIN)/uv pip install --quiet --python build/minimum/bin/python -r build/minimum.txt -c build/minimum.txt \
