@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HOURS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "": 1.0}
 
 
-class Days(click.ParamType[float]):
+class Days(click.types.FloatParamType):
     """30, 30d, 12h or 4w, as days."""
 
     name = "age"

@@ -49,8 +49,10 @@ def call(*command: str | Path) -> None:
 def lowest(installed: Installed, tmp_path: Path) -> Installed:
     """The same with the lowest versions that we say are enough; `make test-minimum` runs more tests on them."""
     there = Installed(installed.wheel, installed.archive, tmp_path / "lowest")
+    versions = tmp_path / "lowest.txt"
+    call(UV, "pip", "compile", "--quiet", "--resolution", "lowest-direct", "pyproject.toml", "--output-file", versions)
     call(UV, "venv", "--quiet", "--python", sys.executable, there.environment)
-    there.install("--resolution", "lowest-direct", str(there.wheel))
+    there.install("--requirement", str(versions), str(there.wheel))
     return there
 
 

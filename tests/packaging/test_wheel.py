@@ -40,6 +40,8 @@ def test_the_demo_works_and_the_doctor_is_content(installed: Installed, tmp_path
 
 
 def test_the_demo_works_with_the_lowest_versions_that_are_allowed(lowest: Installed, tmp_path: Path) -> None:
+    click = lowest.run(tmp_path, "python", "-c", "from importlib.metadata import version; print(version('click'))")
+    assert f"click>={click.stdout.strip()}," in (ROOT / "pyproject.toml").read_text(), "the lowest, really"
     done = lowest.run(tmp_path, "lienworker", "demo", "--parcels", "5")
     assert done.returncode == 0, done.stdout + done.stderr
 
