@@ -26,6 +26,7 @@ from lienworker.gateway.fates import Fate, RefusedAlone, Stored
 from lienworker.gateway.outcomes import Accepted, Outcome
 from lienworker.gateway.wire import RawReply
 from lienworker.outbox.claims import Rules, claim
+from lienworker.outbox.closing import end
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.uploads import Claim, claim_uploads
@@ -71,6 +72,10 @@ class Shares:
     refused: float = 0.005
 
 
+#: Pages are cut out of this.
+_TEXT = " ".join(random.Random(7).choices(_WORDS, k=20_000))
+
+
 class Lives:
     """The hands of one worker."""
 
@@ -93,7 +98,8 @@ class Lives:
         if self.chance.random() < shares.not_found:
             outcome = FetchFailed("http_404", "The site has no such page.", False, False, None, 404, None, 1)
             return Arrived(row, outcome)
-        words = " ".join(self.chance.choices(_WORDS, k=size // 7))
+        start = self.chance.randrange(len(_TEXT) // 2)
+        words = _TEXT[start : start + size]
         body = f"<html>{row.url} {row.generation} {self.chance.getrandbits(256):x} {words}</html>".encode()
         key = PageKey(row.platform or "", row.state or "", row.county or "", row.parcel_id or "", row.task_id)
         outcome = Fetched(row.url, 200, body, "text/html", "utf-8", None, None, 0, 1)
@@ -127,6 +133,14 @@ class Lives:
             while rows := claim_uploads("upload_result", _GROUP, how):
                 batch = prepare_results(self.runtime, rows)
                 store_results(self.runtime, [(row, self._fate(shares)) for row, _ in batch.items])
+
+    def report(self) -> None:
+        """The Gateway is told of what failed."""
+        with self.runtime.holder.lease() as token:
+            while rows := claim_uploads("report_failure", _GROUP, Claim(token, self.runtime.rules)):
+                with write("report_failure"):
+                    for row in rows:
+                        end(row)
 
     def _fate(self, shares: Shares) -> Fate:
         refused = self.chance.random() < shares.refused
