@@ -6,7 +6,7 @@ JOBS   ?= 4
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-outage bench-parse clean bench-web screenshots
+.PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-outage bench-parse clean bench-web screenshots year
 .PHONY: dev hooks site lint-containers man build test-minimum
 
 help:  ## Show this help
@@ -97,6 +97,9 @@ bench-drain: install  ## Measure the drain after an outage against a bare loop
 
 bench-outage: install  ## What a Gateway that is down, fails, refuses or hangs does to a worker, at full size (15 minutes)
 	$(BIN)/python -m benchmarks.outage
+
+year: install  ## Put 200,000 tasks through one folder with retention at its minimum
+	$(BIN)/python -m benchmarks.year
 
 bench-parse: install  ## Measure the parsers against a bare parsel script on the same pages
 	$(BIN)/python -m benchmarks.parsing

@@ -1,47 +1,140 @@
-"""Logs: readable lines on a terminal, JSON lines otherwise."""
+"""Logs: readable lines on a terminal, JSON lines otherwise, from our own code and from libraries alike.
+
+Secrets never get into a line: what the settings hold as a secret is blotted out, and so is what stands before the @ of
+an address, wherever it comes from.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import sys
-from typing import TextIO
+import threading
+from dataclasses import fields
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, TextIO
+from urllib.parse import unquote, urlsplit
 
-_FIELDS = ("action", "task_id", "topic")
-#: Loggers that tell more than an operator wants to know, unless he asks for debug.
+from lienworker.settings import Settings
+
+#: What every JSON line has, in this order; the rest is there where it makes sense. docs/operations.md explains them.
+ALWAYS = ("at", "level", "part", "pid", "logger", "message")
+SOMETIMES = ("action", "task_id", "topic", "reason", "platform", "county", "trace")
+#: Loggers that tell more than an operator wants to know, unless he asks for it.
 _CHATTY = ("dramatiq", "periodiq", "asyncio", "aiohttp")
+_BLOT = "***"
+_USERINFO = re.compile(r"(?<=://)[^/@\s'\"]+(?=@)")
+#: Shorter ones would blot out ordinary words.
+_SHORTEST_SECRET = 4
 
 
-class JsonLines(logging.Formatter):
+class Blotter:
+    """Takes secrets out of a text."""
+
+    def __init__(self, settings: Settings) -> None:
+        secrets: set[str] = set()
+        for item in fields(settings):
+            value = getattr(settings, item.name)
+            if item.metadata["secret"] and value:
+                secrets |= _parts_of(str(value))
+        longest_first = sorted((part for part in secrets if len(part) >= _SHORTEST_SECRET), key=len, reverse=True)
+        self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def __call__(self, text: str) -> str:
+        if "@" in text:
+            text = _USERINFO.sub(_BLOT, text)
+        return self._secrets.sub(_BLOT, text) if self._secrets else text
+
+
+def _parts_of(value: str) -> set[str]:
+    """A token as it is; of an address, its password in both spellings."""
+    if "://" not in value:
+        return {value}
+    password = urlsplit(value).password
+    return {password, unquote(password)} if password else set()
+
+
+class Lines(logging.Formatter):
+    """What both shapes share."""
+
+    def __init__(self, part: str, blot: Blotter) -> None:
+        super().__init__()
+        self.part = part
+        self.blot = blot
+
+    def trace(self, record: logging.LogRecord) -> str:
+        return self.blot(self.formatException(record.exc_info)) if record.exc_info else ""
+
+
+class JsonLines(Lines):
     """One object a line, with stable fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+        line: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
+            "part": self.part,
+            "pid": record.process,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": self.blot(record.getMessage()),
         }
-        line |= {name: value for name in _FIELDS if (value := getattr(record, name, None)) is not None}
+        line |= {name: value for name in SOMETIMES if (value := getattr(record, name, None)) is not None}
         if record.exc_info:
-            line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+            line["trace"] = self.trace(record)
+        return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def setup_logging(level: str, stream: TextIO | None = None) -> None:
-    """Sends this process's logs to a stream (standard error unless told)."""
+class PlainLines(Lines):
+    """For a person at a terminal; what strangers wrote cannot move the cursor."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
+        message = "".join(mark if mark.isprintable() else " " for mark in self.blot(record.getMessage()))
+        line = f"{at} {record.levelname:<7} {message}"
+        return f"{line}\n{self.trace(record)}" if record.exc_info else line
+
+
+def setup_logging(settings: Settings, part: str, stream: TextIO | None = None) -> None:
+    """Sends all logs of this process to a stream (standard error unless told)."""
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
-    plain = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
-    handler.setFormatter(plain if _is_terminal(stream) else JsonLines())
+    is_plain = settings.log_format == "text" or (settings.log_format == "auto" and _is_terminal(stream))
+    handler.setFormatter((PlainLines if is_plain else JsonLines)(part, Blotter(settings)))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level.upper())
-    if level != "debug":
+    root.setLevel(settings.log_level.upper())
+    if settings.log_level != "debug":
         for name in _CHATTY:
             logging.getLogger(name).setLevel(logging.WARNING)
+    for name, _, level in (pair.partition("=") for pair in settings.log_levels):
+        logging.getLogger(name).setLevel(level.upper())
+    logging.captureWarnings(True)
+    sys.excepthook = _note_end
+    threading.excepthook = _note_thread
+
+
+def _note_end(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
+    """What would end the process with a trace on standard error is a line, too."""
+    if issubclass(kind, KeyboardInterrupt):
+        return
+    logging.getLogger("lienworker").critical("unforeseen: %s", problem, exc_info=(kind, problem, trace))
+
+
+def _note_thread(what: threading.ExceptHookArgs) -> None:
+    if what.exc_value is not None and not isinstance(what.exc_value, SystemExit):
+        _note_end(what.exc_type, what.exc_value, what.exc_traceback)
+
+
+def about_task(action: str, task_id: str, topic: str, **more: str | None) -> dict[str, str | None]:
+    """The fields of a line that tells how a task ended; pass them as `extra`."""
+    return {"action": action, "task_id": task_id, "topic": topic, **more}
 
 
 def _is_terminal(stream: TextIO) -> bool:
-    isatty = getattr(stream, "isatty", None)
-    return bool(isatty and isatty())
+    try:
+        return os.isatty(stream.fileno())
+    except (AttributeError, OSError, ValueError):
+        return False

@@ -15,6 +15,9 @@ from lienworker.errors import SettingsError
 USER_AGENT = f"lienworker/{__version__} (county parcel research)"
 
 
+_LEVELS = ("debug", "info", "warning", "error")
+
+
 def _text(value: str) -> str:
     return value
 
@@ -44,6 +47,14 @@ def _choice(*allowed: str) -> Callable[[str], str]:
         return word
 
     return parse
+
+
+def _levels(value: str) -> tuple[str, ...]:
+    """Pairs of a logger and its level."""
+    pairs = tuple(part.replace(" ", "").lower() for part in _words(value))
+    if any(not name or level not in _LEVELS for name, _, level in (pair.partition("=") for pair in pairs)):
+        raise ValueError(f"use logger=level, with a level of {', '.join(_LEVELS)}")
+    return pairs
 
 
 def _number(kind: type[int] | type[float], low: float, high: float) -> Callable[[str], Any]:
@@ -290,8 +301,18 @@ class Settings:
     web_token: str | None = _setting(
         "LIENWORKER_WEB_TOKEN", None, _text, "What visitors of the monitor must know; needed off loopback.", secret=True
     )
-    log_level: str = _setting(
-        "LIENWORKER_LOG_LEVEL", "info", _choice("debug", "info", "warning", "error"), "How much is logged."
+    log_level: str = _setting("LIENWORKER_LOG_LEVEL", "info", _choice(*_LEVELS), "How much is logged.")
+    log_levels: tuple[str, ...] = _setting(
+        "LIENWORKER_LOG_LEVELS",
+        (),
+        _levels,
+        "Other levels for some loggers, with commas, such as `lienworker.gateway=debug,dramatiq=info`.",
+    )
+    log_format: str = _setting(
+        "LIENWORKER_LOG_FORMAT",
+        "auto",
+        _choice("auto", "text", "json"),
+        "`auto`: readable lines on a terminal, JSON lines otherwise.",
     )
 
     @property

@@ -44,7 +44,7 @@ class RuntimeMiddleware(Middleware):
     def after_process_boot(self, broker: Any) -> None:
         watch_parent(_end_process)
         if not logging.getLogger().handlers:  # the stack leaves logging to us; by hand, Dramatiq has set it up
-            setup_logging(settings.log_level, sys.__stderr__)  # not by way of the master, which would copy each line
+            setup_logging(settings, "worker", sys.__stderr__)  # not by way of the master, which would copy each line
 
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
         slots = max(1, worker.worker_threads - RESERVED_THREADS)

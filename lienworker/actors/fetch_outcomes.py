@@ -10,6 +10,7 @@ from typing import Any
 
 from lienworker.actors.runtime import Runtime
 from lienworker.fetching import Fetched, FetchFailed, FetchOutcome
+from lienworker.logs import about_task
 from lienworker.outbox import closing, pacing
 from lienworker.outbox.backoff import TryAgain, decide
 from lienworker.outbox.entries import Claimed, Entry, add_entries
@@ -114,7 +115,8 @@ def _confirm(row: Claimed) -> None:
     """The page is what it was: the result stands, and nothing goes further."""
     confirm_result(row.task_id)
     tasks.mark_completed(row.task_id)
-    logger.info("confirmed %s: the page has not changed", row.task_id, extra=_fields(row, "confirmed"))
+    extra = about_task("confirmed", row.task_id, row.topic, platform=row.platform, county=row.county)
+    logger.info("confirmed %s: the page has not changed", row.task_id, extra=extra)
 
 
 def _store_failure(runtime: Runtime, row: Claimed, failed: FetchFailed) -> None:
@@ -128,8 +130,4 @@ def _store_failure(runtime: Runtime, row: Claimed, failed: FetchFailed) -> None:
     if isinstance(decision, TryAgain):
         closing.try_again(row, decision.after_ms, failed.reason, failed.detail)
     elif closing.fail(row, failed.reason, failed.detail):
-        logger.info("failed %s: %s", row.task_id, failed.reason, extra=_fields(row, "failed"))
-
-
-def _fields(row: Claimed, action: str) -> dict[str, str]:
-    return {"action": action, "task_id": row.task_id, "topic": row.topic}
+        closing.say_failed(row.task_id, row.topic, failed.reason)

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from lienworker.actors.follow import add_parcels, parcels_wanted
 from lienworker.actors.runtime import Runtime
 from lienworker.errors import PageError
+from lienworker.logs import about_task
 from lienworker.outbox import closing, drift
 from lienworker.outbox.backoff import TryAgain, decide
+from lienworker.outbox.closing import say_failed
 from lienworker.outbox.deliveries import deliver_result, parcel_key
 from lienworker.outbox.drift import Sighting
 from lienworker.outbox.entries import Claimed, Entry, add_entries
@@ -139,7 +141,7 @@ def _store_results(made: Sequence[tuple[Claimed, NewResult]]) -> set[int]:
             row.task_id,
             result.platform,
             result.parcel_id,
-            extra={"action": "completed", "task_id": row.task_id, "topic": row.topic},
+            extra=about_task("completed", row.task_id, row.topic, platform=result.platform, county=result.county),
         )
     return mine
 
@@ -178,12 +180,7 @@ def _store_failure(runtime: Runtime, row: Claimed, problem: PageError) -> None:
         if closing.end(row, reason=problem.reason):
             _fetch_again(row, problem, tries, decision)
     elif closing.fail(row, problem.reason, problem.detail):
-        logger.info(
-            "failed %s: %s",
-            row.task_id,
-            problem.reason,
-            extra={"action": "failed", "task_id": row.task_id, "topic": row.topic},
-        )
+        say_failed(row.task_id, row.topic, problem.reason)
 
 
 def _fetch_again(row: Claimed, problem: PageError, tries: int, decision: TryAgain) -> None:

@@ -39,10 +39,11 @@ def run_file(settings: Settings, file: str, options: dict[str, Any]) -> int:
     from lienworker.errors import BusyError
     from lienworker.stack.one_shot import interrupts
     from lienworker.stack.supervisor import running_stack
+    from lienworker.store.folder import rotated
 
     folder = open_folder(settings)
     with interrupts() as stop, contextlib.ExitStack() as stack:
-        log = stack.enter_context((folder.logs / "run.log").open("ab"))
+        log = stack.enter_context(rotated(folder.logs / "run.log").open("ab"))
         try:
             supervisor: Supervisor | None = stack.enter_context(running_stack(settings, log))
         except BusyError:
@@ -148,7 +149,7 @@ def up(mode: str | None, only: str | None, watch: Path | None) -> None:
     from lienworker.stack.supervisor import running_stack
 
     settings = in_mode(load_settings(), mode)
-    setup_logging(settings.log_level)
+    setup_logging(settings, "supervisor")
     choice = Choice(with_web=True, only=only, watch=_watchable(watch))
     with interrupts() as stop, running_stack(settings, choice=choice) as supervisor:
         stop.at_once = lambda: _kill(supervisor)

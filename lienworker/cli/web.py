@@ -36,7 +36,7 @@ def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[s
     from lienworker.web.pages import Place
 
     settings = load_settings()
-    setup_logging(settings.log_level)
+    setup_logging(settings, "web")
     listen, number = host or settings.web_host, port or settings.web_port or 5555
     folder = open_folder(settings)
     token, is_new = _token(listen, settings, folder)

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Iterable, Sequence
 
+from lienworker.logs import about_task
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.entries import Claimed
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, execute, storable, write
+
+logger = logging.getLogger(__name__)
 
 _MINE = " WHERE id = ? AND lease_token = ? AND state = 'leased'"
 _FREE = "lease_token = NULL, lease_until = NULL"
@@ -73,7 +77,14 @@ def expire(row: Claimed) -> bool:
         return False
     tasks.mark_failed(row.task_id, "expired", words, status="expired")
     report_failure(row.task_id, "expired", words)
+    say_failed(row.task_id, row.topic, "expired")
     return True
+
+
+def say_failed(task_id: str, topic: str, reason: str) -> None:
+    """The one line that a task which ends without a result has in the log."""
+    extra = about_task("expired" if reason == "expired" else "failed", task_id, topic, reason=reason)
+    logger.info("failed %s: %s", task_id, reason, extra=extra)
 
 
 def give_back(rows: Iterable[Claimed]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lienworker.outbox import breaker
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
-from lienworker.outbox.closing import note_try
+from lienworker.outbox.closing import note_try, say_failed
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.entries import BLOCKED
 from lienworker.outbox.pacing import forgive_absurd_times, hosts_given_up, try_afresh
@@ -55,6 +55,7 @@ def _fail_waiting(host: str, reason: str, give_up: float) -> int:
             note_try(row_id, task_id, "fetch", "host_down", words)
             tasks.mark_failed(task_id, "host_down", words)
             report_failure(task_id, "host_down", words)
+            say_failed(task_id, "fetch", "host_down")
         if len(rows) < _CHUNK:
             try_afresh(host)
     return len(rows)

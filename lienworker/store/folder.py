@@ -22,6 +22,7 @@ from lienworker.errors import StoreError
 
 _PLAIN = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9 ._-]{0,78}[A-Za-z0-9_-])?")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
+_LARGE_LOG = 10_000_000
 #: Redis cuts longer socket paths silently (the kernel takes 107 bytes).
 _LONGEST_SOCKET = 100
 _GLANCE_SECONDS = 0.002
@@ -186,6 +187,13 @@ def rename(aside: Path, path: Path, name: str) -> None:
     reach(name, "before_rename")
     aside.replace(path)
     reach(name, "after_rename")
+
+
+def rotated(log: Path) -> Path:
+    """A log that is appended to: a large one makes room for a new one first, and the one before that goes."""
+    if log.exists() and log.stat().st_size > _LARGE_LOG:
+        log.replace(log.with_name(f"{log.name}.1"))
+    return log
 
 
 def fsync_folder(path: Path) -> None:
