@@ -85,13 +85,8 @@ class Pace:
     longest: float = 0.0
     is_over: Callable[[], bool] = field(default=lambda: False)
 
-    @contextmanager
-    def hold(self, name: str, n: int) -> Iterator[None]:
-        """A transaction on n items, timed from when it has begun."""
-        with write(name):
-            began = time.perf_counter()
-            yield
-        held = time.perf_counter() - began
+    def rest(self, n: int, held: float) -> None:
+        """After a transaction on n items that took so long from when it had begun."""
         self.longest = max(self.longest, held)
         if n >= self.limit or held > _HOLD_SECONDS:
             self.limit = min(_LARGEST, max(_SMALLEST, int(self.limit * min(2.0, _HOLD_SECONDS / max(held, 1e-4)))))
@@ -178,8 +173,10 @@ def _sweep(sweep: Sweep, folder: DataFolder, pace: Pace, purged: Purged, *, reme
         start = 0
         while start < len(window.items) and not pace.is_over():
             items = window.items[start : start + pace.limit]
-            with pace.hold(f"purge_{sweep.name}", len(items)):
+            with write("purge"):
+                began = time.perf_counter()
                 sweep.let_go(items, purged)
+            pace.rest(len(items), time.perf_counter() - began)
             start += len(items)
             while purged.pending:
                 remove_pending(folder, purged.pending.pop())

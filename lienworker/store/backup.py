@@ -13,11 +13,9 @@ import hashlib
 import io
 import json
 import os
-import secrets
 import shutil
 import sqlite3
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +25,8 @@ from urllib.parse import quote
 from lienworker import __version__
 from lienworker.errors import InputError, StoreError
 from lienworker.store.clock import rfc3339
-from lienworker.store.folder import DataFolder, fsync_folder
+from lienworker.store.folder import DataFolder, fsync_folder, rename
+from lienworker.store.leftovers import aside_of
 
 ABOUT, DATABASE, SUMS = "backup.json", "lienworker.db", "SHA256SUMS"
 #: The version of this arrangement of files.
@@ -55,18 +54,20 @@ def write_backup(folder: DataFolder, path: Path, progress: Callable[[int, int], 
     if not path.parent.is_dir():
         raise InputError(f"The folder {path.parent} does not exist.")
     _check_room(folder, path.parent)
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    aside, copy = aside_of(path), aside_of(path.with_name(f"{path.name}.db"))
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".lienworker-backup-") as scratch:
-            copy = Path(scratch, DATABASE)
-            copy_database(folder.database, copy)
-            missing = _write(folder, copy, aside, _is_compressed(path), progress)
+        copy_database(folder.database, copy)
+        missing = _write(folder, copy, aside, _is_compressed(path), progress)
         files = verify(aside)
-        _put_in_place(aside, path)
+        if path.exists():
+            raise InputError(f"{path} has come to be there meanwhile; a backup never overwrites.")
+        rename(aside, path, "backup")
+        fsync_folder(path.parent)
     except OSError as problem:
         raise StoreError(f"The backup cannot be written to {path}: {problem.strerror}.") from None
     finally:
-        aside.unlink(missing_ok=True)
+        for file in (aside, copy):
+            file.unlink(missing_ok=True)
     return Backup(path, files, path.stat().st_size, missing)
 
 
@@ -78,17 +79,6 @@ def _check_room(folder: DataFolder, place: Path) -> None:
 
 def _is_compressed(path: Path) -> bool:
     return path.suffix in {".gz", ".tgz"}
-
-
-def _put_in_place(aside: Path, path: Path) -> None:
-    """Never over a file that has come meanwhile."""
-    try:
-        os.link(aside, path)
-    except FileExistsError:
-        raise InputError(f"{path} has come to be there meanwhile; a backup never overwrites.") from None
-    except OSError:  # a file system without links
-        aside.rename(path)
-    fsync_folder(path.parent)
 
 
 def copy_database(source: Path, target: Path) -> None:

@@ -8,7 +8,9 @@ names it, and only if it is not as young as one whose row is still to be written
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ from pathlib import Path
 from lienworker.crash import reach
 from lienworker.store.clock import now_ms
 from lienworker.store.database import all_rows, execute_many, one_row, write
-from lienworker.store.folder import DataFolder
+from lienworker.store.folder import DataFolder, rename
 
 #: A worker writes a page's file moments before its row; within this many seconds it may still be about to.
 _YOUNG_SECONDS = 120.0
@@ -78,9 +80,10 @@ def _is_settled(folder: DataFolder, path: str, name: str) -> bool:
         before = place.stat()
         if abs(now_ms() / 1000 - before.st_mtime) < _YOUNG_SECONDS:
             return False
-        place.rename(_aside(place))
+        rename(place, _aside(place), "purge_file")
         if _aside(place).stat().st_ino != before.st_ino:  # a worker has put the page back in between: it is his
-            _aside(place).rename(place)
+            with contextlib.suppress(FileExistsError):
+                os.link(_aside(place), place)
             return False
     except FileNotFoundError:
         pass

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from lienworker.crash import reach
 from lienworker.errors import BusyError, InputError, StoreError
 from lienworker.store.backup import ABOUT, DATABASE, FORMAT, SUMS, Counting, check_database, members, parse_sums
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.folder import DataFolder, fsync_folder, is_stack_running, try_lock
+from lienworker.store.folder import DataFolder, fsync_folder, is_stack_running, rename, try_lock
 from lienworker.store.migrations import known_migrations
 
 _CHUNK = 1 << 20
@@ -42,7 +41,6 @@ def restore_files(path: Path, root: Path, *, force: bool) -> Restored:
     try:
         files = _unpack(path, stage)
         about = _check(stage, path)
-        reach("restore.before_place")
         old = _move_aside(folder, stage)
         _put_in_place(stage, root)
     finally:
@@ -123,11 +121,11 @@ def _move_aside(folder: DataFolder, stage: Path) -> Path | None:
     there = _content(folder.root, stage)
     if not there:
         return None
-    old = folder.root / f"before-restore-{rfc3339(now_ms())[:19].replace(':', '')}"
+    old = folder.root / f"before-restore-{rfc3339(now_ms()).replace(':', '')}"
     old.mkdir(mode=0o700)
     # The database first: without it nobody takes what is left for a whole folder.
     for path in sorted(there, key=lambda path: not path.name.startswith(DATABASE)):
-        path.rename(old / path.name)
+        rename(path, old / path.name, "restore_old")
     return old
 
 
@@ -135,7 +133,6 @@ def _put_in_place(stage: Path, root: Path) -> None:
     """The database last: a folder with a database is whole."""
     (stage / ABOUT).unlink()
     for path in sorted(stage.iterdir(), key=lambda path: path.name == DATABASE):
-        reach("restore.before_rename")
-        path.rename(root / path.name)
+        rename(path, root / path.name, "restore")
     for place in (root, *(path for path in root.rglob("*") if path.is_dir())):
         fsync_folder(place)

@@ -25,8 +25,6 @@ _SLACK_SHARE = 0.1
 #: How long a step may keep other writers waiting, s.
 _STEP_SECONDS = 0.02
 _INCREMENTAL = 2
-#: What a killed process left half written is removed after so long, s.
-_LEFTOVER_SECONDS = 24 * 3600
 _MB = 1_000_000
 
 
@@ -55,15 +53,11 @@ def database_size(folder: DataFolder) -> int:
 
 
 def measure(folder: DataFolder) -> Size:
-    """Walks through the folder; removes what killed processes left half written."""
+    """Walks through the folder."""
     parts = {"raw": 0, "pending": 0, "other": 0}
-    now = time.time()
     for path, about in _files(folder.root):
         top = path.relative_to(folder.root).parts[0]
         if top.startswith(folder.database.name):
-            continue
-        if path.name.startswith(".") and path.name.endswith(".part") and now - about.st_mtime > _LEFTOVER_SECONDS:
-            path.unlink(missing_ok=True)
             continue
         parts[top if top in parts else "other"] += (
             about.st_blocks * 512 if hasattr(about, "st_blocks") else about.st_size

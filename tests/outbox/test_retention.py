@@ -544,8 +544,10 @@ purge(Keep(0, 0, 0, math.inf, 0), open_store(Path(sys.argv[1])), Pace())
 @pytest.mark.parametrize(
     "point",
     [
-        "purge_tasks.before_commit",
-        "purge_tasks.after_commit",
+        "purge.before_commit",
+        "purge.after_commit",
+        "purge_file.before_rename",
+        "purge_file.after_rename",
         "purge_files.before_commit",
         "purge_files.before_unlink",
         "purge_files_done.before_commit",

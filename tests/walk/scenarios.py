@@ -7,9 +7,12 @@ and then looked at from outside.
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
+from lienworker.reports.archive import archive_pending
+from lienworker.store.backup import verify
 from lienworker.store.clock import now_ms
 from lienworker.store.database import close, execute, one_row, write
 from lienworker.store.tasks import NewTask
@@ -119,6 +122,7 @@ class Day(Scenario):
             and bool(here.sql("SELECT 1 FROM facts WHERE name = 'heartbeat_outcome'"))
             and bool(here.sql("SELECT 1 FROM workers WHERE beat > 0"))
             and not here.sql("SELECT 1 FROM pauses")
+            and bool(here.sql("SELECT 1 FROM facts WHERE name = 'data_folder_size'"))
         )
 
     def check(self, here: Stage, point: str) -> None:
@@ -422,6 +426,80 @@ class Accept(Reparse):
         assert here.sql("SELECT count(*) FROM outbox WHERE topic = 'fetch' AND state = 'waiting'") == [(self.paused,)]
 
 
+class Purge(Scenario):
+    """What is archived is let go of by hand: rows, raw pages, history, and the space that they took."""
+
+    command = ("purge", "--older-than", "0", "--archived", "--yes")
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway, STANDALONE="true") as hands:
+            hands.add(5)
+            archive_pending(hands.runtime.folder, compress=False)
+            with write("test"):
+                execute("INSERT INTO audit (at, who, action, what, n) VALUES ('2001', 'x', 'y', 'z', 1)")
+                execute("INSERT INTO rollups VALUES ('county', 'a|b|c|completed', 1440, 1, 0)")
+                execute("CREATE TABLE ballast (x)")
+                execute("INSERT INTO ballast VALUES (zeroblob(12000000))")
+            with write("test"):
+                execute("DROP TABLE ballast")
+        close()
+
+    def enter(self, here: Stage) -> None:
+        here.settings["STANDALONE"] = "true"
+        for path in (here.data / "raw").rglob("*.gz"):
+            os.utime(path, (1, 1))
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {}
+        assert [path for path in (here.data / "raw").rglob("*") if path.is_file()] == []
+        assert here.sql("SELECT count(*) FROM doomed_files") == [(0,)]
+        assert here.sql("SELECT sum(n) FROM counters WHERE name = 'purged'") == [(5 * 4,)]
+
+
+class Backup(Scenario):
+    """There is a whole one, or none."""
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway) as hands:
+            hands.add(5)
+        close()
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.cli("backup", str(here.root / "b.tar"), **order)
+
+    def again(self, here: Stage) -> None:
+        for aside in here.root.glob(".b.tar.*.part"):
+            os.utime(aside, (0, 0))
+        if (here.root / "b.tar").exists():
+            verify(here.root / "b.tar")
+            (here.root / "b.tar").unlink()
+        assert self.act(here) == 0, here.said.read_text()[-3000:]
+
+    def check(self, here: Stage, point: str) -> None:
+        assert verify(here.root / "b.tar") >= 2 + 5
+
+
+class Restore(Backup):
+    """Over a folder with something in it, which is moved aside."""
+
+    def prepare(self, here: Stage) -> None:
+        super().prepare(here)
+        assert super().act(here) == 0
+        here.change("INSERT INTO workers VALUES ('gone', 'worker', 1, 4, 9, '2026', '2026')")
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.cli("restore", str(here.root / "b.tar"), "--force", **order)
+
+    def again(self, here: Stage) -> None:
+        assert self.act(here) == 0, here.said.read_text()[-3000:]
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"completed": 5}
+        assert here.state()["upload_result held restored"] == 5
+        assert here.sql("SELECT count(*) FROM workers") == [(0,)]
+        assert len(list((here.data / "pending").glob("*.json"))) == 5
+
+
 class AskTheGateway(Scenario):
     """A look at the Gateway leaves nothing behind."""
 
@@ -465,7 +543,7 @@ def _let_things_go_wrong(here: Stage) -> None:
 #: In the order in which they are preferred: the first that reaches a point is the one in which it is killed.
 SCENARIOS: list[Scenario] = [
     Day(), Stop(), Accident(), Import(), Replay(), Discard(), Follow(), Queue(), Send(), Tick(), Retry(), Pause(),
-    Archive(), Export(), Reparse(), Accept(), AskTheGateway(),
+    Archive(), Export(), Reparse(), Accept(), AskTheGateway(), Purge(), Backup(), Restore(),
 ]  # fmt: skip
 
 __all__ = ["KILLED", "SCENARIOS", "Day", "Discard", "Scenario"]
