@@ -120,6 +120,8 @@ class Year:
         self.ledger = before
         size = measure(self.worker.runtime.folder)
         self.evenings.append(Day(day, done, size, len(before), 1000 * pace.longest, took))
+        if day * 12 // self.days > (day - 1) * 12 // self.days:  # a month is over
+            print(f"day {day}: {done:,} tasks, {size.total / 1e6:.1f} MB", file=sys.stderr, flush=True)
 
 
 def check(year: Year) -> list[str]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from lienworker.settings import Settings
     from lienworker.store.folder import DataFolder
 
+#: How long a backup waits for a purge, which a running stack does every hour, s.
+_PATIENCE = 300.0
 _HOURS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "": 1.0}
 
 
@@ -152,7 +154,7 @@ def backup(file: Path) -> None:
     folder = open_folder(load_settings())
     began = time.monotonic()
     progress = Progress("files")
-    with alone(folder):
+    with alone(folder, _PATIENCE):
         made = write_backup(folder, file.absolute(), lambda done, total: progress.show(done, total, 0))
     progress.close()
     seconds = time.monotonic() - began

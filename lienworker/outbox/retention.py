@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
 
 from lienworker.errors import BusyError
 from lienworker.outbox.sweeps import PageSweep, Purged, StepSweep, Sweep, TaskSweep
@@ -138,9 +137,11 @@ def _count(sweep: Sweep, items: list[tuple[object, ...]], found: Purged, root: P
 
 
 @contextmanager
-def alone(folder: DataFolder) -> Iterator[None]:
-    """A purge and a backup do not meet: a backup needs the files that its rows name."""
-    lock: IO[str] | None = try_lock(folder.root / "upkeep.lock")
+def alone(folder: DataFolder, patience: float = 0.0) -> Iterator[None]:
+    """A purge and a backup do not meet: a backup needs the files that its rows name. Waits so many seconds."""
+    deadline = time.monotonic() + patience
+    while (lock := try_lock(folder.root / "upkeep.lock")) is None and time.monotonic() < deadline:
+        time.sleep(0.1)
     if lock is None:
         raise BusyError(f"Another purge or a backup is at work on {folder.root}: wait until it is done.")
     try:
@@ -157,7 +158,7 @@ def purge(keep: Keep, folder: DataFolder, pace: Pace, *, remembering: bool = Fal
             _sweep(sweep, folder, pace, purged, remembering=remembering)
         if not pace.is_over():
             _purge_history(keep, folder, purged)
-            note_end(keep, purged)
+        _note_end(keep, purged)
         _remove_files(folder, pace, purged)
         while not pace.is_over() and shrink_a_bit():
             time.sleep(0.02)
@@ -202,7 +203,7 @@ def _remove_files(folder: DataFolder, pace: Pace, purged: Purged) -> None:
         time.sleep(0.005)
 
 
-def note_end(keep: Keep, purged: Purged) -> None:
+def _note_end(keep: Keep, purged: Purged) -> None:
     if purged.rows:
         with write("purge_audit"):
             note_action("purge", keep.in_words(), purged.rows)

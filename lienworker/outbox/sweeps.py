@@ -162,9 +162,10 @@ class PageSweep:
             "  SELECT sample_path FROM field_history WHERE paused_at IS NOT NULL AND sample_path IS NOT NULL)",
             (first, first + _WINDOW - 1, self._before),
         )
-        # Rows come in the order of their fetches, more or less: one that is too young ends the walk.
-        last = one_row("SELECT max(fetched_at) FROM pages WHERE rowid BETWEEN ? AND ?", (first, first + _WINDOW - 1))[0]
-        return Window(rows, str(first + _WINDOW - 1) if last < self._before else None)
+        # Rows come in the order of their fetches, more or less: where all are too young, the walk ends.
+        oldest = "SELECT min(fetched_at) FROM pages WHERE rowid BETWEEN ? AND ?"
+        is_old = one_row(oldest, (first, first + _WINDOW - 1))[0] < self._before
+        return Window(rows, str(first + _WINDOW - 1) if is_old else None)
 
     def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
         now = rfc3339()
@@ -203,8 +204,9 @@ class StepSweep:
             f" WHERE o.id BETWEEN ? AND ? AND {self.condition}",
             (first, first + _WINDOW - 1, self._before),
         )
-        last = one_row("SELECT max(created_at) FROM outbox WHERE id BETWEEN ? AND ?", (first, first + _WINDOW - 1))[0]
-        return Window(rows, str(first + _WINDOW - 1) if last < self._before else None)
+        oldest = "SELECT min(created_at) FROM outbox WHERE id BETWEEN ? AND ?"
+        is_old = one_row(oldest, (first, first + _WINDOW - 1))[0] < self._before
+        return Window(rows, str(first + _WINDOW - 1) if is_old else None)
 
     def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
         topics: Counter[str] = Counter()

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks.lives import Lives, Shares, lives
-from lienworker.cli import cli
+from lienworker.cli import cli, upkeep
 from lienworker.outbox.balance import balances, wrong_tallies
 from lienworker.outbox.retention import alone
 from lienworker.store.backup import check_database, is_ours, verify
@@ -207,7 +207,8 @@ def test_a_missing_raw_page_is_said(root: Path) -> None:
     assert "1 raw page missing" in done.output
 
 
-def test_a_purge_waits_for_a_backup(root: Path) -> None:
+def test_a_backup_waits_for_a_purge_but_not_for_ever(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "_PATIENCE", 0.3)
     folder = open_store(root)
     with alone(folder):
         done = call(root, "backup", str(root.parent / "b.tar"))
