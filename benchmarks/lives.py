@@ -19,7 +19,7 @@ from dramatiq.asyncio import EventLoopThread
 from lienworker.actors.fetch_outcomes import Arrived, store_fetches
 from lienworker.actors.runtime import Runtime, running
 from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
-from lienworker.actors.upload_outcomes import prepare_raw, prepare_results, store_raws, store_results
+from lienworker.actors.upload_outcomes import prepare_raws, prepare_results, store_raws, store_results
 from lienworker.errors import PageError
 from lienworker.fetching import Fetched, FetchFailed, FetchOutcome
 from lienworker.gateway.fates import Fate, RefusedAlone, Stored
@@ -129,7 +129,7 @@ class Lives:
             how = Claim(token, self.runtime.rules)
             while rows := claim_uploads("upload_raw", _GROUP, how):
                 took: Outcome[RawReply] = Accepted(RawReply("somewhere"))
-                store_raws(self.runtime, [(row, took) for row in rows if prepare_raw(self.runtime, row)])
+                store_raws(self.runtime, [(row, took) for row, _ in prepare_raws(self.runtime, rows)])
             while rows := claim_uploads("upload_result", _GROUP, how):
                 batch = prepare_results(self.runtime, rows)
                 store_results(self.runtime, [(row, self._fate(shares)) for row, _ in batch.items])

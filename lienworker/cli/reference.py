@@ -59,7 +59,8 @@ def commands_page() -> str:
 
 def _helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
     """Each command's name and help, groups before their members."""
-    context = click.Context(command, info_name=name, terminal_width=100, max_content_width=100)
+    names = cli.context_settings["help_option_names"]
+    context = click.Context(command, info_name=name, terminal_width=100, max_content_width=100, help_option_names=names)
     lines = (line.rstrip() for line in command.get_help(context).splitlines())
     yield name, "\n".join(lines)
     if isinstance(command, click.Group):

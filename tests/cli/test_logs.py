@@ -154,8 +154,8 @@ def test_no_secrets_cost_nothing_and_short_ones_blot_out_no_words() -> None:
 
 def test_each_task_has_one_line_at_info(node: Node, site: DemoSite, tmp_path: Path) -> None:
     """From a whole run: what ended, and how, is in the log once."""
-    write_list(tmp_path / "parcels.csv", [*site.parcels(6), *site.odd_parcels()[:1]])
-    node.cli("run", str(tmp_path / "parcels.csv"))
+    write_list(tmp_path / "parcels.jsonl", [*site.parcels(6), *site.odd_parcels()[:1]])
+    node.cli("run", str(tmp_path / "parcels.jsonl"))
 
     found = [json.loads(line) for line in (node.data / "logs" / "run.log").read_text().splitlines() if line]
 

@@ -475,7 +475,7 @@ def test_a_purge_and_a_backup_do_not_meet(worker: Lives) -> None:
 def test_a_stopped_purge_goes_on_where_it_was(worker: Lives, clock: Clock) -> None:
     delivered(worker, *range(30))
     clock.go(1)
-    looks = iter([False] * 3 + [True] * 1000)
+    looks = iter([False] * 2 + [True] * 1000)
     folder = worker.runtime.folder
 
     purge(MINIMUM, folder, Pace(limit=10, is_over=lambda: next(looks)), remembering=True)
