@@ -21,7 +21,7 @@ from lienworker.store import tasks
 from lienworker.store.database import write
 from lienworker.store.folder import DataFolder
 from lienworker.store.history import Place
-from lienworker.store.pages import PageRecord, page_behind_result, page_of
+from lienworker.store.pages import PageRecord, page_behind_result, page_of, was_purged
 from lienworker.store.pending import write_pending
 from lienworker.store.raw_files import read_page
 from lienworker.store.results import result, save_result
@@ -139,16 +139,17 @@ class Reparse:
             self._seen[sighting.place].append((item.scraped.page.fetched_at, sighting.mask))
 
     def _store(self, item: Reread) -> bool:
-        """False where somebody was quicker: a refresh that has come meanwhile knows better."""
-        row, outcome = item.scraped.row, item.scraped.outcome
+        """False where somebody was quicker: a refresh knows better, and what a purge has let go of cannot be sent."""
+        row, page, outcome = item.scraped.row, item.scraped.page, item.scraped.outcome
         now = as_row(row.task_id)
         if now is None or (now[0].generation, now[1]) != (row.generation, item.status):
+            return False
+        if page is None or was_purged(page):  # its result could not be delivered without its page
             return False
         assert self.run_id is not None
         add_page(self.run_id, _run_page(row, outcome))
         if item.has_changed:
-            assert item.scraped.page is not None
-            generation = begin_generation(row.task_id, item.scraped.page.generation)
+            generation = begin_generation(row.task_id, page.generation)
             again = replace(row, generation=generation)
             stored = replace(result_of(item.scraped), generation=generation)
             save_result(stored)

@@ -18,20 +18,26 @@ import pytest
 
 from benchmarks.lives import Clock, Lives, Shares, lives
 from lienworker.actors.fetch_outcomes import Arrived, store_fetches
+from lienworker.actors.reparse import Reparse, Reread
+from lienworker.actors.scrape_outcomes import Scraped
 from lienworker.errors import BusyError
 from lienworker.fetching import Fetched
 from lienworker.outbox.claims import claim
 from lienworker.outbox.operator import retry_tasks
 from lienworker.outbox.registration import register_in_transaction
+from lienworker.outbox.reparsed import as_row
 from lienworker.outbox.retention import Keep, Pace, alone, plan, purge
 from lienworker.outbox.rows_by_hand import RowFilter, discard_rows, find_ids, hold_rows
+from lienworker.platforms import ParsedPage
 from lienworker.reports.archive import archive_pending
 from lienworker.store.audit import actions
 from lienworker.store.counts import task_counts
 from lienworker.store.database import all_rows, close, execute, one_row, write
 from lienworker.store.doomed import doom, doomed_count, remove_doomed
 from lienworker.store.folder import DataFolder
+from lienworker.store.pages import page_of
 from lienworker.store.raw_files import PageKey, read_page, write_aside
+from lienworker.store.runs import PageFilter, start_run
 from lienworker.store.tasks import NewTask
 
 from .helpers import FREE, change, the_books_are_right
@@ -452,6 +458,23 @@ def test_a_retry_in_the_last_moment_saves_a_task(worker: Lives, clock: Clock) ->
         sweep.let_go(items, Purged())
 
     assert tasks_there() == {"t1"}
+
+
+def test_a_reparse_that_a_purge_has_overtaken_stores_nothing(worker: Lives, clock: Clock) -> None:
+    """A result that could not be delivered, since its page has gone, must not come to be."""
+    delivered(worker, 1)
+    found, page = as_row("t1"), page_of("t1", 1)
+    assert found
+    again = Reparse(worker.runtime.folder, worker.runtime.registry, PageFilter())
+    again.run_id = start_run("reparse", "test")
+    scraped_anew = Scraped(found[0], page, ParsedPage("demo", "2", {"owner_name": "somebody else"}), 1)
+    clock.go(31)
+    run(worker, Keep(30, math.inf, 90, math.inf, math.inf))
+
+    with write("test"):
+        assert not again._store(Reread(scraped_anew, "completed", True))
+
+    assert one_row("SELECT synced, generation FROM results") == (1, 1)
 
 
 def test_history_goes_after_its_time_and_counts_stay(worker: Lives, clock: Clock) -> None:
