@@ -95,7 +95,8 @@ class Worker:
 
     @contextlib.contextmanager
     def up(self) -> Iterator[None]:
-        process = subprocess.Popen([sys.executable, "-m", "lienworker", "up"], env=self.environment())
+        command = [sys.executable, "-m", "lienworker", "up"]
+        process = subprocess.Popen(command, env=self.environment(), stdout=subprocess.DEVNULL)
         try:
             yield
         finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
@@ -48,6 +49,7 @@ class Convoy(Generic[C, T]):
         self._waiting: deque[tuple[Claimed, C]] = deque()
         self._landed: deque[tuple[Claimed, T]] = deque()
         self._lanes: set[asyncio.Task[None]] = set()  # for the event loop
+        self._left_at: dict[int, float] = {}  # what is in the air, since when
 
     def __len__(self) -> int:
         return len(self._out)
@@ -60,6 +62,11 @@ class Convoy(Generic[C, T]):
     @property
     def in_air(self) -> int:
         return len(self._out) - len(self._waiting)
+
+    def slow(self, seconds: float) -> int:
+        """How many have been in the air for longer than that."""
+        now = time.monotonic()
+        return sum(now - left_at > seconds for left_at in list(self._left_at.values()))
 
     def load(self, cargo: Sequence[tuple[Claimed, C]], width: int) -> None:
         """Adds to the queue and lets it go, `width` at a time."""
@@ -111,7 +118,11 @@ class Convoy(Generic[C, T]):
                 row, cargo = self._waiting.popleft()
             except IndexError:
                 return
-            outcome = await self._errand(cargo)
+            self._left_at[row.id] = time.monotonic()
+            try:
+                outcome = await self._errand(cargo)
+            finally:
+                del self._left_at[row.id]
             self._landed.append((row, outcome))
             self._news.set()
             course = self._course(outcome)

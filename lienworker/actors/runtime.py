@@ -26,7 +26,10 @@ RESERVED_THREADS = 4
 
 
 class RawBound:
-    """How many raw files are under way at a time: one more after so many went well, half after trouble."""
+    """How many raw files are under way at a time: one more after so many went well, half after trouble.
+
+    Two at least, where that is allowed: one of them may hang.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -36,7 +39,7 @@ class RawBound:
     def note(self, n: int, *, is_well: bool) -> None:
         self._went_well = self._went_well + n if is_well else 0
         if not is_well:
-            self.now = max(1, self.now // 2)
+            self.now = max(min(2, self._most), self.now // 2)
         while self._went_well >= self.now:
             self._went_well -= self.now
             self.now = min(self._most, self.now + 1)

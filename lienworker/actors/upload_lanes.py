@@ -37,10 +37,12 @@ from lienworker.outbox.uploads import Claim, claim_uploads, is_open
 _REPORTS_AT_A_TIME = 16
 #: Raw files are claimed ahead, so many times what may be in the air: the air must not be empty during a commit.
 _AHEAD = 8
+#: A file that is in the air for longer than this is slow, s.
+_SLOW_SECONDS = 1.0
 #: How long a failure waits for a neighbour that gets through, s.
 _DOUBT_SECONDS = 1.0
-#: Results wait no longer than this for a larger batch while raw files are under way, s.
-_BATCH_SECONDS = 0.3
+#: Results wait no longer than this for a full batch while raw files are under way, s.
+_BATCH_SECONDS = 1.0
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -61,13 +63,23 @@ class RawLane:
 
     def set_out(self) -> int:
         """Fills up the queue; gives how many rows that were."""
-        bound = self._runtime.raw_bound.now
-        if self._convoy.waiting >= _AHEAD * bound // 2 or self._doubtful:
+        if self._doubtful:
             return 0
-        rows = claim_uploads("upload_raw", _AHEAD * bound, self._claim)
-        if rows:
-            self._convoy.load(prepare_raws(self._runtime, rows), bound)
+        bound = self._runtime.raw_bound.now
+        rows = []
+        if self._convoy.waiting < _AHEAD * bound // 2:
+            rows = claim_uploads("upload_raw", _AHEAD * bound, self._claim)
+        files = prepare_raws(self._runtime, rows) if rows else []
+        if files or self._convoy.waiting:
+            self._convoy.load(files, self._width())
         return len(rows)
+
+    def _width(self) -> int:
+        """What may be in the air: files that take long do not count, or some that hang would hold up all the others."""
+        if is_open("upload_raw"):  # a probe
+            return self._convoy.in_air + 1
+        most = max(self._runtime.settings.upload_concurrency, self._runtime.raw_bound.now)
+        return min(most, self._runtime.raw_bound.now + self._convoy.slow(_SLOW_SECONDS))
 
     def land(self) -> int:
         """Stores what came back; gives how many files the Gateway has taken.
@@ -91,7 +103,7 @@ class RawLane:
         if is_open("upload_raw"):
             self.call_back()
         else:
-            self._convoy.load([], self._runtime.raw_bound.now)
+            self._convoy.load([], self._width())
 
     def call_back(self) -> None:
         """What has not left yet waits for another time."""

@@ -572,6 +572,29 @@ def test_a_batch_that_hangs_holds_back_no_raw_file(here: Desk, gateway: Referenc
     assert max(raw.time for raw in gateway.state.raw_uploads) < hung.time + 0.9
 
 
+def test_a_probe_does_not_wait_behind_a_raw_file_that_hangs(
+    here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The breaker opened while some files hang; the Gateway is well again long before they are given up."""
+    client = here.runtime.gateway_on_loop
+    upload_raw = client.upload_raw
+
+    async def hanging(path: str, name: str, metadata: Any) -> Any:
+        if metadata["task_id"] in {"p1", "p2"}:
+            await asyncio.sleep(4)
+        return await upload_raw(path, name, metadata)
+
+    monkeypatch.setattr(client, "upload_raw", hanging)
+    gateway.fault("401", endpoint="raw", count=2)
+    here.add(12)
+    here.runtime.raw_bound.now = 4
+    began = time.time()
+    here.upload()
+    others = [raw for raw in gateway.state.raw_uploads if json.loads(raw.metadata)["task_id"] not in {"p1", "p2"}]
+    assert len(others) == 10
+    assert max(raw.time for raw in others) < began + 3.5
+
+
 def test_a_stop_while_a_batch_hangs_is_quick_and_leaves_its_rows_as_they_were(
     here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
