@@ -15,9 +15,8 @@ from lienworker.actors.app import broker, runtime, wake
 from lienworker.actors.runtime import Runtime
 from lienworker.actors.upload_lanes import RawLane, ReportLane, ResultLane
 from lienworker.broker import UPLOAD
-from lienworker.outbox.closing import give_back
 from lienworker.outbox.entries import Claimed
-from lienworker.outbox.uploads import Claim
+from lienworker.outbox.uploads import Claim, take_back
 
 #: How long one message may go on before others get their turn, s.
 _SHARE = 10.0
@@ -62,7 +61,7 @@ class Uploader:
             self._land_now()
         finally:
             left = self._abandon()
-        give_back(left)
+        take_back(left)
         return False
 
     def _set_out(self) -> int:

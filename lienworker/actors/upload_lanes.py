@@ -30,9 +30,8 @@ from lienworker.gateway.fates import Fate
 from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Unavailable
 from lienworker.gateway.taking_apart import Item, deliver_in_parts
 from lienworker.gateway.wire import ClosedReply, RawReply, ResultsReply
-from lienworker.outbox.closing import give_back
 from lienworker.outbox.entries import Claimed
-from lienworker.outbox.uploads import Claim, claim_uploads, is_open
+from lienworker.outbox.uploads import Claim, claim_uploads, is_open, take_back
 
 _REPORTS_AT_A_TIME = 16
 #: Raw files are claimed ahead, so many times what may be in the air: the air must not be empty during a commit.
@@ -107,7 +106,7 @@ class RawLane:
 
     def call_back(self) -> None:
         """What has not left yet waits for another time."""
-        give_back(self._convoy.unload())
+        take_back(self._convoy.unload())
 
     def abandon(self) -> list[Claimed]:
         return [row for row, _ in self._doubtful] + self._convoy.abandon()
@@ -190,7 +189,7 @@ class ReportLane:
         arrived = self._convoy.landed()
         store_reports(self._runtime, arrived)
         if any(isinstance(outcome, Unavailable) for _, outcome in arrived):
-            give_back(self._convoy.unload())
+            take_back(self._convoy.unload())
 
     def abandon(self) -> list[Claimed]:
         return self._convoy.abandon()

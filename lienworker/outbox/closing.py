@@ -93,9 +93,14 @@ def give_back(rows: Iterable[Claimed]) -> None:
     if not rows:
         return
     with write("give_back"):
-        sql = f"UPDATE outbox SET state = 'waiting', {_FREE}" + _MINE
-        mine = [row for row in rows if execute(sql, (row.id, row.token)).rowcount]
-        tasks.mark_pending([row.task_id for row in mine if row.topic == "fetch"])
+        give_back_in_transaction(rows)
+
+
+def give_back_in_transaction(rows: Iterable[Claimed]) -> None:
+    """The same inside the caller's transaction."""
+    sql = f"UPDATE outbox SET state = 'waiting', {_FREE}" + _MINE
+    mine = [row for row in rows if execute(sql, (row.id, row.token)).rowcount]
+    tasks.mark_pending([row.task_id for row in mine if row.topic == "fetch"])
 
 
 def note_try(outbox_id: int, task_id: str, topic: str, reason: str, error: str) -> None:

@@ -18,7 +18,7 @@ from lienworker.outbox.claims import (
     is_paused,
     next_due,
 )
-from lienworker.outbox.closing import end, end_all, fingerprint, note_try
+from lienworker.outbox.closing import end, end_all, fingerprint, give_back_in_transaction, note_try
 from lienworker.outbox.deliveries import block_result
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.relay import Lane
@@ -92,6 +92,16 @@ def _claim_uploads(topic: str, limit: int, how: Claim, ids: tuple[int, ...] | No
         if rows and gate is Gate.PROBE:
             breaker.start_probe(ENDPOINTS[topic])
     return rows
+
+
+def take_back(rows: Sequence[Claimed]) -> None:
+    """Rows that did not get there wait again untouched; one that was to be a probe is none any more."""
+    if not rows:
+        return
+    with write("give_back"):
+        give_back_in_transaction(rows)
+        for topic in {row.topic for row in rows}:
+            breaker.call_off_probe(ENDPOINTS[topic])
 
 
 def is_open(topic: str) -> bool:

@@ -410,6 +410,21 @@ def test_a_probe_whose_raw_file_is_lost_does_not_keep_the_breaker_open(here: Des
     assert len(gateway.state.results) == 3
 
 
+def test_a_probe_that_is_called_back_before_it_left_does_not_keep_the_breaker_open(
+    here: Desk, gateway: ReferenceGateway
+) -> None:
+    here.add(3)
+    open_breaker("raw")
+    with here.runtime.holder.lease() as token:
+        lane = here.uploader(token).raws
+        lane._convoy._open_lanes = lambda: None  # type: ignore[method-assign]  # nothing leaves
+        assert lane.set_out() == 1
+        assert here.breaker("raw")["is_probing"]
+        lane.call_back()
+    here.upload_until(10)
+    assert len(gateway.state.results) == 3
+
+
 def test_a_probe_that_is_refused_does_not_keep_the_breaker_open(here: Desk, gateway: ReferenceGateway) -> None:
     """A refusal is an answer: the destination is there."""
     here.add(1, name="refused")
