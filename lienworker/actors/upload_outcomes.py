@@ -219,6 +219,7 @@ def _open_breaker(runtime: Runtime, endpoint: str, outcome: Unavailable, trouble
     """Opens the breaker unless others went through just now; gives the time from which a failed row may go again."""
     first_delay = runtime.settings.gateway_retry
     if any_success and outcome.kind not in SURELY_THE_DESTINATION:
+        breaker.call_off_probe(endpoint)  # if it was one: it says little, so another row makes the next at once
         return now_ms() + breaker.delay_ms(1, first_delay, outcome.retry_after)
     # One millisecond later than the probe, so that another row makes it.
     return breaker.note_trouble(endpoint, trouble, first_delay) + 1

@@ -425,6 +425,18 @@ def test_a_probe_that_is_called_back_before_it_left_does_not_keep_the_breaker_op
     assert len(gateway.state.results) == 3
 
 
+def test_a_probe_that_fails_just_after_others_went_through_does_not_keep_the_breaker_open(
+    here: Desk, gateway: ReferenceGateway
+) -> None:
+    """They were under way when the breaker opened: the failure says little, and so the next probe is at once."""
+    here.add(4)
+    open_breaker("raw")
+    here.runtime.last_success["raw"] = time.monotonic()
+    gateway.fault("500", endpoint="raw", count=1)
+    here.upload_until(20)
+    assert len(gateway.state.results) == 4
+
+
 def test_a_probe_that_is_refused_does_not_keep_the_breaker_open(here: Desk, gateway: ReferenceGateway) -> None:
     """A refusal is an answer: the destination is there."""
     here.add(1, name="refused")
