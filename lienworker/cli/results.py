@@ -87,8 +87,7 @@ def print_result(found: dict[str, Any]) -> None:
 def export(form: str, output: str, **options: Any) -> None:
     """Export results to a file, streamed. A file appears whole or not at all."""
     from lienworker.reports.export import export as export_results
-    from lienworker.store.folder import rename
-    from lienworker.store.leftovers import aside_of
+    from lienworker.store.leftovers import users_file
     from lienworker.store.queries import find_results
 
     open_folder(load_settings())
@@ -96,16 +95,11 @@ def export(form: str, output: str, **options: Any) -> None:
     if output == "-":
         export_results(lambda: find_results(wanted), form, sys.stdout)
         return
-    path = Path(output)
-    aside = aside_of(path)
     try:
-        with aside.open("w", encoding="utf-8", newline="") as out:
+        with users_file(Path(output)) as out:
             n = export_results(lambda: find_results(wanted), form, out)
-        rename(aside, path, "export")
     except OSError as problem:
         raise click.ClickException(f"{output} cannot be written: {problem.strerror}.") from None
-    finally:
-        aside.unlink(missing_ok=True)
     click.echo(f"{plural(n, 'result')} written to {output}", err=True)
 
 

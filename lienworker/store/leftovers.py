@@ -6,9 +6,11 @@ import glob
 import secrets
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
-from lienworker.store.folder import DataFolder, try_lock
+from lienworker.store.folder import DataFolder, rename, try_lock
 
 #: Nobody takes so long from writing a file aside to naming it, or from locking a file to saying whose it is; s.
 _SURELY_DEAD = 3600.0
@@ -20,6 +22,23 @@ def remove_leftovers(folder: DataFolder) -> int:
     for path in old:
         path.unlink(missing_ok=True)
     return len(old)
+
+
+@contextmanager
+def users_file(path: Path) -> Iterator[TextIO]:
+    """A file that the user named: there whole, or not at all. A device or a pipe is written to, never replaced."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        return
+    aside = aside_of(path)
+    try:
+        with aside.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        rename(aside, path, "export")
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def aside_of(path: Path) -> Path:
