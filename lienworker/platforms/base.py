@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
+from lxml import etree  # type: ignore[import-untyped]
 from parsel import Selector
 from w3lib.encoding import html_to_unicode, resolve_encoding
 
@@ -62,7 +63,11 @@ class Page:
 
     @cached_property
     def selector(self) -> Selector:
-        return Selector(text=self.text, type="html")
+        """As parsel makes it, but of plain elements: `lxml.html` looks a class up in Python for each of them."""
+        source = self.text.strip().replace("\x00", "").encode("utf-8", "replace") or b"<html/>"
+        parser = etree.HTMLParser(recover=True, encoding="utf-8", huge_tree=True)
+        root = etree.fromstring(source, parser)
+        return Selector(root=etree.Element("html") if root is None else root, type="html")
 
     @cached_property
     def is_json(self) -> bool:

@@ -109,16 +109,21 @@ def yes_no(value: object) -> bool | None:
 def compact(value: Any) -> Any:
     """The value without its blanks, at every depth. Zero and False stay."""
     if isinstance(value, dict):
-        return {key: kept for key, item in value.items() if not _blank(kept := compact(item))}
+        return {key: kept for key, item in value.items() if (kept := _kept(item)) is not None}
     if isinstance(value, list):
-        return [kept for item in value if not _blank(kept := compact(item))]
+        return [kept for item in value if (kept := _kept(item)) is not None]
     return value
+
+
+def _kept(item: Any) -> Any:
+    """The item without its blanks; None where nothing is left of it."""
+    if item.__class__ is str:  # nearly all of them, and asked often
+        return item or None
+    if isinstance(item, (dict, list)):
+        return compact(item) or None
+    return item if item != "" else None
 
 
 def joined(parts: Iterable[object], separator: str = ", ") -> str | None:
     """The parts that say something, as one text."""
     return separator.join(part for part in map(text, parts) if part) or None
-
-
-def _blank(value: Any) -> bool:
-    return value is None or value == "" or value == [] or value == {}

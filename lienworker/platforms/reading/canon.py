@@ -63,8 +63,9 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
     take_year_labels(record, pairs)
     take_sale(record, pairs)
     take_newest(record)
-    record["fields"] = fields_of(pairs, grids)
     found: Record = clean.compact(record)
+    if fields := fields_of(pairs, grids):
+        found["fields"] = fields
     return found
 
 
@@ -103,8 +104,7 @@ def _ids(pairs: list[Pair], names: Names) -> Record:
     others: Record = {}
     for pair in pairs:
         word = meaning(pair.label)
-        value = shown_id(pair)
-        if value and field_of(pair, names) == "parcel_id":
+        if field_of(pair, names) == "parcel_id" and (value := shown_id(pair)):
             ranked.append((-1 if word in names else ID_RANK[word], value))
             others.setdefault(word.replace(" ", "_"), value)
             others.setdefault("internal", people.internal_number(pair.lines[0]))

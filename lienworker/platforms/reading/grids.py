@@ -12,7 +12,7 @@ from typing import Any
 from lienworker.platforms import clean
 from lienworker.platforms.reading.labels import MAX_LABEL, is_known
 from lienworker.platforms.reading.pairs import Pair
-from lienworker.platforms.reading.tokens import Element, Token, cell_of
+from lienworker.platforms.reading.tokens import Element, Token
 
 
 @dataclass
@@ -61,12 +61,15 @@ def _tables(tokens: list[Token]) -> Iterator[list[_Row]]:
     """The rows of each table, from the tokens in them; cells that hold tables of their own count as empty."""
     cells: dict[Element, list[Token]] = {}
     for token in tokens:
-        cell = cell_of(token.element)
-        if cell is not None:
-            cells.setdefault(cell, []).append(token)
+        if token.cell is not None:
+            cells.setdefault(token.cell, []).append(token)
     tables: dict[Element, dict[Element, None]] = {}
+    seen: set[Element] = set()
     for cell in cells:
         row = cell.getparent()
+        if row in seen:
+            continue
+        seen.add(row)
         table = next(row.iterancestors("table"), None)
         if row.tag == "tr" and table is not None:
             tables.setdefault(table, {})[row] = None
@@ -88,7 +91,8 @@ def _row(row: Element, cells: dict[Element, list[Token]]) -> _Row:
 
 
 def _span(cell: Element) -> int:
-    return min(clean.integer(cell.get("colspan")) or 1, 50)
+    said = cell.get("colspan")
+    return min(clean.integer(said) or 1, 50) if said else 1
 
 
 def _grids(rows: list[_Row]) -> Iterator[Grid]:

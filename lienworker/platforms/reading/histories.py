@@ -32,8 +32,7 @@ def take_year_labels(record: Record, pairs: list[Pair]) -> None:
     for pair in pairs:
         word, year = without_year(pair.label)
         name = FIELD_OF.get(word)
-        amount = clean.money(pair.lines[0])
-        if year is None or name not in VALUE_OF or amount is None:
+        if year is None or name not in VALUE_OF or (amount := clean.money(pair.lines[0])) is None:
             continue
         known = record.setdefault("values", [])
         entry = next((entry for entry in known if entry.get("year") == year), None)

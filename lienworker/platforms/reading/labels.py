@@ -237,6 +237,7 @@ def _is_word(word: str) -> bool:
     return word in FIELD_OF or word in ID_RANK or word in OTHER_ID or word in _COLUMN_WORDS
 
 
+@lru_cache(maxsize=4096)
 def meaning(label: str) -> str:
     """The words by which a label is looked up: `Owner Of Record - Sole Owner` means `owner of record`."""
     word = normalise(label)
@@ -279,6 +280,7 @@ def looks_like_label(text: str) -> bool:
     return _is_word(meaning(text))
 
 
+@lru_cache(maxsize=4096)
 def without_year(label: str) -> tuple[str, int | None]:
     """`2023 Just Value` as (`just value`, 2023); a label without a year as it is."""
     word = normalise(label)

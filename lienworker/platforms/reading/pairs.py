@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lienworker.platforms import clean
 from lienworker.platforms.reading.labels import FIELD_OF, MAX_LABEL, is_known, meaning
-from lienworker.platforms.reading.tokens import BLOCKS, CELLS, Element, Token, cell_of
+from lienworker.platforms.reading.tokens import BLOCKS, CELLS, Element, Token
 
 _ROW_GROUPS = frozenset({"table", "tbody", "thead", "tfoot"})
 _WIDE = frozenset({"body", "form", "main", "html"})
@@ -183,9 +183,8 @@ def _mark_label_columns(tokens: list[Token]) -> None:
     """In a table where a column is mostly labels, its other short texts are labels too, though unknown ones."""
     cells: dict[Element, list[Token]] = defaultdict(list)
     for token in tokens:
-        cell = cell_of(token.element)
-        if cell is not None:
-            cells[cell].append(token)
+        if token.cell is not None:
+            cells[token.cell].append(token)
     columns: dict[tuple[Element, int], list[Token]] = defaultdict(list)
     for cell, inside in cells.items():
         row = cell.getparent()

@@ -1,6 +1,6 @@
 """A page as the sequence of its texts, in reading order, each with its place in the tree.
 
-One walk over the tree, without recursion: county pages nest tables deeply, and hostile ones deeper.
+One walk over the tree, by lxml itself and so without recursion: county pages nest tables deeply, hostile ones deeper.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from lxml import etree  # type: ignore[import-untyped]
 from parsel import Selector
 
 from lienworker.platforms import clean
@@ -25,6 +26,7 @@ _SKIPPED_TAGS = "button canvas head iframe map noscript object option script sel
 BLOCKS = frozenset(_BLOCK_TAGS.split())
 CELLS = frozenset({"td", "th"})
 _SKIPPED = frozenset(_SKIPPED_TAGS.split())
+_FIELDS = frozenset({"input", "textarea"})
 _FOOTNOTE = re.compile(r"\*+\s*\w{0,12}")
 _LABEL_CLASS = re.compile(r"(?:label|lbl|fieldname|field-name)(?:$|[\s_-])|\b(?:term|key)\b", re.I)
 _HEADING_CLASS = re.compile(r"heading(?:$|[\s_-])", re.I)
@@ -41,6 +43,8 @@ class Token:
     text: str
     element: Element
     line: int
+    cell: Element | None = None
+    """The table cell that it stands in."""
     label: bool = False
     barrier: bool = False
     title: bool = False
@@ -57,62 +61,63 @@ class _Walker:
     def __init__(self) -> None:
         self.tokens: list[Token] = []
         self.line = 0
+        self.cells: list[Element | None] = [None]
 
     def walk(self, root: Element) -> None:
-        stack: list[tuple[Element, bool]] = [(root, False)]
-        while stack:
-            element, leaving = stack.pop()
-            if leaving:
-                self._leave(element)
+        steps = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
+        for event, element in steps:
+            if event == "start":
+                if not self._enter(element):
+                    steps.skip_subtree()
                 continue
-            stack.append((element, True))
-            if self._enter(element):
-                stack.extend((child, False) for child in reversed(element))
+            if event == "end":
+                self._leave(element.tag)
+            tail = element.tail
+            if tail and not tail.isspace() and element is not root:
+                self._add(tail, element.getparent())
 
     def _enter(self, element: Element) -> bool:
         """Takes the element's own text; says whether its children are to be read."""
         tag = element.tag
-        if not isinstance(tag, str) or tag in _SKIPPED or _hidden(element):
-            return False
-        if tag in BLOCKS or tag == "br":
+        if tag in BLOCKS:
             self.line += 1
-        if tag in ("input", "textarea"):
+            if tag in CELLS:
+                self.cells.append(element)
+        elif tag in _SKIPPED or _hidden(element, tag):
+            return False
+        elif tag in _FIELDS:
             self._field(element)
             return False
-        self._add(element.text, element)
+        elif tag == "br":
+            self.line += 1
+        text = element.text
+        if text and not text.isspace():
+            self._add(text, element)
         return True
 
-    def _leave(self, element: Element) -> None:
-        if element.tag in BLOCKS:
+    def _leave(self, tag: str) -> None:
+        if tag in BLOCKS:
             self.line += 1
-        parent = element.getparent()
-        if parent is not None:
-            self._add(element.tail, parent)
+            if tag in CELLS:
+                self.cells.pop()
 
-    def _add(self, raw: str | None, element: Element) -> None:
-        if not raw or raw.isspace():
-            return
+    def _add(self, raw: str, element: Element) -> None:
         text = clean.text(raw)
         # A star, a dash or a footnote mark is decoration; it neither labels nor says anything.
-        if not text or _FOOTNOTE.fullmatch(text) or not any(map(str.isalnum, text)):
+        if not text or not any(map(str.isalnum, text)) or (text[0] == "*" and _FOOTNOTE.fullmatch(text)):
             return
         for part in split_labels(text):
-            token = Token(part, element, self.line, label=_is_label(part, element), title=_is_title(part, element))
-            self.tokens.append(token)
+            label, title = _is_label(part, element), _is_title(part, element)
+            self.tokens.append(Token(part, element, self.line, self.cells[-1], label, False, title))
 
     def _field(self, element: Element) -> None:
         if (element.get("type") or "").lower() in _BUTTONS:
             return
         shown = element.get("value") or element.text
-        if element.get("readonly") is not None or element.get("disabled") is not None:
+        if element.get("readonly") is None and element.get("disabled") is None:
+            self.tokens.append(Token("", element, self.line, self.cells[-1], barrier=True))
+        elif shown:
             self._add(shown, element)
-        else:
-            self.tokens.append(Token("", element, self.line, barrier=True))
-
-
-def cell_of(element: Element) -> Element | None:
-    """The table cell that an element stands in."""
-    return element if element.tag in CELLS else next(element.iterancestors("td", "th"), None)
 
 
 def _is_label(text: str, element: Element) -> bool:
@@ -136,7 +141,9 @@ def _is_title(text: str, element: Element) -> bool:
     return element.tag in _TITLES or bool(_TITLE_CLASS.search(element.get("class") or ""))
 
 
-def _hidden(element: Element) -> bool:
-    style = element.get("style")
+def _hidden(element: Element, tag: str) -> bool:
     # Tabs are hidden with display:none on blocks that hold much; a single hidden span or input is a trick.
-    return bool(style and element.tag in ("span", "input") and "display:none" in style.replace(" ", "").lower())
+    if tag not in ("span", "input"):
+        return False
+    style = element.get("style")
+    return bool(style and "display:none" in style.replace(" ", "").lower())
