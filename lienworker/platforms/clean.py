@@ -33,6 +33,11 @@ __all__ = [
 
 _MONEY = re.compile(r"(\()?\s*(-)?\s*(?:US)?\$?\s*(-)?\s*(\d[\d,]*(?:\.\d*)?|\.\d+)\s*(-|CR)?\s*(\))?", re.I)
 _NUMBER = re.compile(r"-?(?:\d[\d,]*(?:\.\d*)?|\.\d+)")
+_YEAR = re.compile(r"(?<!\d)(1[6-9]\d\d|20\d\d)(?!\d)")
+_BREAKS = re.compile(r"\s*[\r\n\t]\s*")
+_NO_ACRES = re.compile(r"sq|feet|\bft\b|\bsf\b|\bx\b|hectare")
+_ACRES = re.compile(r"([\d,]*\.?\d+)\s*ac")
+_ACRES_UNIT = re.compile(r"\bac(re)?s?\b")
 _BLANKS = frozenset({"", "-", "--", "---", "n/a", "na", "none", "null", "nil", "not available", "unknown", "."})
 
 
@@ -47,7 +52,7 @@ def identifier(value: object) -> str | None:
     if value is None:
         return None
     plain = decoded(str(value)).replace("\xa0", " ").strip()
-    plain = re.sub(r"\s*[\r\n\t]\s*", " ", plain)
+    plain = _BREAKS.sub(" ", plain)
     return None if plain.lower() in _BLANKS else plain
 
 
@@ -55,7 +60,10 @@ def money(value: object) -> float | None:
     """`$1,234.50` is 1234.5 and `(12.00)` is -12.0; anything around the amount makes it unreadable."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
-    found = _MONEY.fullmatch(text(value) or "")
+    plain = text(value)
+    if not plain or (plain[0].isalpha() and plain[0] not in "Uu"):  # most texts that are asked about are no amounts
+        return None
+    found = _MONEY.fullmatch(plain)
     if found is None:
         return None
     opened, minus, inner_minus, digits, trailing, closed = found.groups()
@@ -80,15 +88,15 @@ def integer(value: object) -> int | None:
 
 def year(value: object) -> int | None:
     """A year that a roll, a bill or a building can have."""
-    found = re.search(r"(?<!\d)(1[6-9]\d\d|20\d\d)(?!\d)", text(value) or "")
+    found = _YEAR.search(text(value) or "")
     return int(found.group()) if found else None
 
 
 def acres(value: object) -> float | None:
     """An area in acres; one in another unit is not an area in acres."""
     plain = (text(value) or "").lower()
-    if re.search(r"sq|feet|\bft\b|\bsf\b|\bx\b|hectare", plain):
-        found = re.search(r"([\d,]*\.?\d+)\s*ac", plain)
+    if _NO_ACRES.search(plain):
+        found = _ACRES.search(plain)
         return number(found.group(1)) if found else None
     return number(plain)
 
@@ -96,7 +104,7 @@ def acres(value: object) -> float | None:
 def square_feet(value: object) -> float | None:
     """An area in square feet; acres are not converted, for the page did not say so."""
     plain = (text(value) or "").lower()
-    return None if re.search(r"\bac(re)?s?\b", plain) else number(plain)
+    return None if _ACRES_UNIT.search(plain) else number(plain)
 
 
 def yes_no(value: object) -> bool | None:

@@ -11,7 +11,7 @@ from lienworker.platforms.elements import cells_of, lines_of, text_of
 from lienworker.platforms.reading import people, read, record_of
 from lienworker.platforms.rules import Path, RulePlatform
 
-_ROWS = Path("//table[not(.//table)]//tr")
+_ROWS = Path("//tr[not(.//table)]")
 _RESULTS = Path("//form[@name='DpResults']//tr[td/input[@type='submit']][count(td) > 4]")
 _BELOW = Path("//th[contains(., 'Property Address') or contains(., 'Mailing Address')]")
 _BILL = re.compile(r"Payable Year:\s*(\d{4})/\d{4}\s*Installment #\s*(\d+)")
@@ -54,8 +54,9 @@ class PolkIowaPlatform(RulePlatform):
         record.setdefault("fields", {})
         self._call_it_assessed(record)
         self._take_addresses(record, root)
-        self._take_bills(record, root)
-        self._take_assessment(record, root)
+        rows = [[text_of(cell) for cell in cells_of(row)] for row in _ROWS(root)]
+        self._take_bills(record, rows)
+        self._take_assessment(record, rows)
         return self.checked(record)
 
     def _call_it_assessed(self, record: Record) -> None:
@@ -77,12 +78,11 @@ class PolkIowaPlatform(RulePlatform):
             elif lines:
                 record["owner_address"] = people.mailing_address(lines)
 
-    def _take_bills(self, record: Record, root: Any) -> None:
+    def _take_bills(self, record: Record, rows: list[list[str]]) -> None:
         """A head names the installment, then come what was due and what was paid."""
         bills: list[Record] = []
-        for row in _ROWS(root):
-            cells = [text_of(cell) for cell in cells_of(row)]
-            if found := _BILL.search(" ".join(cells)):
+        for cells in rows:
+            if any("Payable Year" in cell for cell in cells[:2]) and (found := _BILL.search(" ".join(cells))):
                 bills.append({"year": int(found[1]), "bill": f"Installment #{found[2]}"})
             elif bills and len(cells) > 5 and cells[0] == "Tax Due":
                 bills[-1] |= {"amount": clean.money(cells[4]), "due": clean.money(cells[4]), "status": "Due"}
@@ -92,9 +92,8 @@ class PolkIowaPlatform(RulePlatform):
         if bills:
             record["taxes"] = bills[::-1]
 
-    def _take_assessment(self, record: Record, root: Any) -> None:
-        for row in _ROWS(root):
-            cells = [text_of(cell) for cell in cells_of(row)]
+    def _take_assessment(self, record: Record, rows: list[list[str]]) -> None:
+        for cells in rows:
             filled = [cell for cell in cells if cell]
             if len(filled) > 1 and filled[0] in ("Total Assessed Value", "Total Taxable Value"):
                 record["assessed_value" if "Assessed" in filled[0] else "taxable_value"] = clean.money(filled[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from lienworker.errors import PageError
@@ -14,10 +15,7 @@ from lienworker.platforms.reading import Pair, record_of
 from lienworker.platforms.rules import Path, RulePlatform
 
 _HEADER = Path("//div[contains(@class, 'popup-header')]")
-_BOXES = Path("//div[contains(@class, 'box')][div[contains(@class, 'box-header')]]")
-_BOX_TITLE = Path("./div[contains(@class, 'box-header')]")
-_BOX_ROWS = Path(".//table[contains(@class, 'details')]//tr[count(td) > 1]")
-_CERT = Path("//*[@data-cert]/@data-cert")
+_CERT = re.compile(r"""data-cert\s*=\s*["']?([\w-]+)""")
 _ITEMS = Path("//div[contains(@class, 'AUCTION_ITEM')][@aid or starts-with(@id, 'AITEM_')]")
 _ITEM_ROWS = Path(".//tr[*[contains(@class, 'AD_LBL')]]")
 _STATS = Path(".//div[contains(@class, 'AUCTION_STATS')]//*[contains(@class, 'ASTAT_MSG')]")
@@ -60,7 +58,7 @@ class RealAuctionPlatform(RulePlatform):
             return self.checked({"parcels": list(read_auction_file(page.text, target.state))})
         root = page.selector.root
         if header := _HEADER(root):
-            return self.checked(_popup(root, header[0]))
+            return self.checked(_popup(page, root, header[0]))
         if items := _ITEMS(root):
             return self.checked({"parcels": [_item(item) for item in items]})
         if days := _DAYS(root):
@@ -68,21 +66,15 @@ class RealAuctionPlatform(RulePlatform):
         raise PageError("not_a_parcel", "the page has no certificate, no auction and no calendar")
 
 
-def _popup(root: Any, header: Any) -> Record:
+def _popup(page: Page, root: Any, header: Any) -> Record:
     head = {name: clean.text(value) for name, value in _IN_HEADER.findall(" ".join(header.itertext()))}
     if not head.get("Parcel ID"):
         raise PageError("parcel_not_found", "the popup is empty: there is no such certificate")
     pairs = [Pair(name, (value,)) for name, value in head.items() if value]
-    for box in _BOXES(root):
-        title = text_of(_BOX_TITLE(box)[0])
-        for row in _BOX_ROWS(box):
-            name, value = cells_of(row)[:2]
-            label, lines = text_of(name), lines_of(value)
-            if label and lines:
-                pairs.append(Pair(label, lines, title, lines[0].split(" ")[0]))
-    record = record_of(pairs, names=_POPUP_NAMES)
+    record = record_of(pairs + list(_boxes(root)), names=_POPUP_NAMES)
     record["parcel_id"] = head["Parcel ID"]
-    others = {"advertising_number": head.get("ADV NUM"), "certificate_id": next(map(str, _CERT(root)), None)}
+    found = _CERT.search(page.text)
+    others = {"advertising_number": head.get("ADV NUM"), "certificate_id": found[1] if found else None}
     record["alternate_ids"] = record.get("alternate_ids", {}) | others
     shown = record["fields"]
     record["liens"] = [
@@ -94,6 +86,21 @@ def _popup(root: Any, header: Any) -> Record:
         }
     ]
     return record
+
+
+def _boxes(root: Any) -> Iterator[Pair]:
+    """The rows of the tables of details, each below the header of its box, in one walk."""
+    title, table = "", None
+    for element in root.iter("div", "table", "tr"):
+        kind = element.get("class") or ""
+        if element.tag == "div":
+            title = text_of(element) if "box-header" in kind else title
+        elif element.tag == "table":
+            table = element if "details" in kind else None
+        elif table is not None and len(cells := cells_of(element)) > 1:
+            label, lines = text_of(cells[0]), lines_of(cells[1])
+            if label and lines:
+                yield Pair(label, lines, title, lines[0].split(" ")[0])
 
 
 def _item(item: Any) -> Record:

@@ -14,7 +14,10 @@ def text(value: object) -> str | None:
     """Single-spaced, entities decoded, invisible characters gone."""
     if value is None:
         return None
-    return " ".join(decoded(str(value)).split()) or None
+    plain = value if value.__class__ is str else str(value)
+    if "&" in plain or not plain.isascii():
+        plain = decoded(plain)
+    return " ".join(plain.split()) or None
 
 
 def decoded(plain: str) -> str:

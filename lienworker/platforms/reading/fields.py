@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from lienworker.platforms.reading.gridfacts import facts_of, is_list_of_parcels
@@ -16,17 +15,15 @@ MAX_FIELDS = 500
 def fields_of(pairs: Iterable[Pair], grids: Iterable[Grid] = ()) -> dict[str, str]:
     """A label that comes again with another value gets a number."""
     fields: dict[str, str] = {}
-    times: Counter[str] = Counter()
-    seen: set[tuple[str, str]] = set()
-    for shown in _shown(pairs, grids):
-        if shown in seen:
-            continue
+    again: dict[str, list[str]] = {}
+    for label, value in _shown(pairs, grids):
         if len(fields) >= MAX_FIELDS:
             break
-        seen.add(shown)
-        label, value = shown
-        times[label] += 1
-        fields[label if times[label] == 1 else f"{label} ({times[label]})"] = value
+        if label not in fields:
+            fields[label] = value
+        elif fields[label] != value and value not in (others := again.setdefault(label, [])):
+            others.append(value)
+            fields[f"{label} ({len(others) + 1})"] = value
     return fields
 
 

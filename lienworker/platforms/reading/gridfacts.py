@@ -6,7 +6,7 @@ from lienworker.platforms import clean
 from lienworker.platforms.base import Record
 from lienworker.platforms.reading.columns import KINDS, LIENS, VALUES, YEAR_WORDS, Columns
 from lienworker.platforms.reading.grids import Grid
-from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, normalise, without_year
+from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, without_year
 from lienworker.platforms.reading.pairs import Pair
 
 Facts = tuple[str, list[Record]]
@@ -24,7 +24,7 @@ def facts_of(grid: Grid) -> Facts | None:
 
 
 def _facts(grid: Grid) -> Facts | None:
-    words = [normalise(head) for head in grid.head]
+    words = grid.words
     if words and words[0] in _OWNER_HEADS and "name" in words:
         return None
     if years := _years(grid):
@@ -87,7 +87,7 @@ def kind_of(head: str) -> Record:
 
 def owners_of(grid: Grid) -> list[str]:
     """The names of a table of owners (`Ownership | Name | …`), and of no other table."""
-    words = [normalise(head) for head in grid.head]
+    words = grid.words
     if not words or words[0] not in _OWNER_HEADS or "name" not in words:
         return []
     return [row[words.index("name")] for row in grid.rows if row[words.index("name")]]
@@ -95,7 +95,7 @@ def owners_of(grid: Grid) -> list[str]:
 
 def is_list_of_parcels(grid: Grid) -> bool:
     """One parcel a row: each has its id, and something that tells whose or what it is."""
-    words = [normalise(head) for head in grid.head]
+    words = grid.words
     if len(grid.rows) < 2 or not any(map(_names_parcel, words)):
         return False
     about = {FIELD_OF.get(word) for word in words} | {LIENS.get(word, ("",))[0] for word in words}
@@ -104,7 +104,7 @@ def is_list_of_parcels(grid: Grid) -> bool:
 
 def shared_by_all(grid: Grid) -> list[Pair]:
     """What all rows of a history say alike (the account, the owner) is said of the parcel."""
-    words = [normalise(head) for head in grid.head]
+    words = grid.words
     if len(grid.rows) < 2 or not _is_history(words, grid):
         return []
     columns = zip(grid.head, words, zip(*grid.rows, strict=True), strict=True)
@@ -117,7 +117,7 @@ def shared_by_all(grid: Grid) -> list[Pair]:
 
 def contradicts(grid: Grid) -> bool:
     """A history of one account whose rows have different ids: then those number the bills, not the parcel."""
-    words = [normalise(head) for head in grid.head]
+    words = grid.words
     places = [place for place, word in enumerate(words) if word in ID_RANK]
     if not places or len(grid.rows) < 2 or not _is_history(words, grid):
         return False

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from lienworker.platforms import clean
-from lienworker.platforms.reading.labels import MAX_LABEL, is_known
+from lienworker.platforms.reading.labels import MAX_LABEL, is_known, normalise
 from lienworker.platforms.reading.pairs import Pair
 from lienworker.platforms.reading.tokens import Element, Token
 
@@ -26,6 +27,11 @@ class Grid:
     """What its rows are (`sales`, `taxes`, …), where the reader knows; else the head tells."""
     facts: Any = None
     """What `gridfacts` made of it, worked out once."""
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The head, as it is looked up."""
+        return [normalise(head) for head in self.head]
 
     def pairs(self) -> list[Pair]:
         """Head above values, where there is only one row."""

@@ -229,12 +229,22 @@ def normalise(label: str) -> str:
     return _NOISE.sub(" ", _CAMEL.sub(" ", label.replace("&", " and ")).lower()).strip()
 
 
+_WORDS = frozenset({*FIELD_OF, *ID_RANK, *OTHER_ID, *_COLUMN_WORDS})
+_STARTS = frozenset(word.replace(" ", "")[:3] for word in _WORDS)
+
+
 def is_known(label: str) -> bool:
-    return _is_word(normalise(label))
+    return _may_be_known(label) and normalise(label) in _WORDS
+
+
+def _may_be_known(label: str) -> bool:
+    """By its first letters: nearly all values end here, and are never normalised."""
+    start = label[:3]
+    return len(start) < 3 or not start.isalnum() or start.lower() in _STARTS
 
 
 def _is_word(word: str) -> bool:
-    return word in FIELD_OF or word in ID_RANK or word in OTHER_ID or word in _COLUMN_WORDS
+    return word in _WORDS
 
 
 @lru_cache(maxsize=4096)
@@ -277,7 +287,7 @@ def looks_like_label(text: str) -> bool:
         return False
     if text.endswith(":"):
         return any(map(str.isalpha, text))
-    return _is_word(meaning(text))
+    return _may_be_known(text) and meaning(text) in _WORDS
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
@@ -33,6 +34,8 @@ _HEADING_CLASS = re.compile(r"heading(?:$|[\s_-])", re.I)
 _BADGE = re.compile(r"\blabel-(?:default|primary|success|info|warning|danger)\b")
 _TITLES = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "legend", "caption"})
 _TITLE_CLASS = re.compile(r"head(?:er|ing)|title", re.I)
+#: Characters; a longer text is neither named by its tag nor by its class.
+_LONGEST_MARKED = 80
 _BUTTONS = frozenset({"button", "submit", "image", "reset", "hidden"})
 
 
@@ -104,10 +107,10 @@ class _Walker:
     def _add(self, raw: str, element: Element) -> None:
         text = clean.text(raw)
         # A star, a dash or a footnote mark is decoration; it neither labels nor says anything.
-        if not text or not any(map(str.isalnum, text)) or (text[0] == "*" and _FOOTNOTE.fullmatch(text)):
+        if not text or not (text[0].isalnum() or _says_something(text)):
             return
-        for part in split_labels(text):
-            label, title = _is_label(part, element), _is_title(part, element)
+        for part in split_labels(text) if ":" in text else (text,):
+            label, title = _role(part, element)
             self.tokens.append(Token(part, element, self.line, self.cells[-1], label, False, title))
 
     def _field(self, element: Element) -> None:
@@ -120,25 +123,33 @@ class _Walker:
             self._add(shown, element)
 
 
-def _is_label(text: str, element: Element) -> bool:
-    if looks_like_label(text):
-        return True
+def _says_something(text: str) -> bool:
+    return any(map(str.isalnum, text)) and not (text[0] == "*" and _FOOTNOTE.fullmatch(text))
+
+
+def _role(text: str, element: Element) -> tuple[bool, bool]:
+    """Whether a text is a label, and whether it is a title."""
+    is_short = len(text) <= _LONGEST_MARKED
+    marks = element.get("class") if is_short else None
+    label_class, cell_class, title_class = _said_by(marks) if marks else (False, False, False)
     tag = element.tag
-    if tag in ("label", "dt"):
-        return len(text) <= 80
+    is_title = is_short and (title_class or tag in _TITLES)
+    if looks_like_label(text):
+        return True, is_title
+    if not is_short:
+        return False, False
     if tag == "th":
         following = element.getnext()
-        return following is not None and following.tag == "td" and len(text) <= 80
-    marks = element.get("class")
-    if not marks or len(text) > 80 or _BADGE.search(marks):
-        return False
-    return bool(_LABEL_CLASS.search(marks) or (tag in CELLS and _HEADING_CLASS.search(marks)))
+        return (following is not None and following.tag == "td"), is_title
+    return (tag in ("label", "dt") or label_class or (cell_class and tag in CELLS)), is_title
 
 
-def _is_title(text: str, element: Element) -> bool:
-    if len(text) > 80:
-        return False
-    return element.tag in _TITLES or bool(_TITLE_CLASS.search(element.get("class") or ""))
+@lru_cache(maxsize=1024)
+def _said_by(marks: str) -> tuple[bool, bool, bool]:
+    """What the classes of an element say of its text: a label, a label if it is a cell's, a title."""
+    is_badge = bool(_BADGE.search(marks))
+    label, cell = bool(_LABEL_CLASS.search(marks)), bool(_HEADING_CLASS.search(marks))
+    return label and not is_badge, cell and not is_badge, bool(_TITLE_CLASS.search(marks))
 
 
 def _hidden(element: Element, tag: str) -> bool:
