@@ -1,6 +1,6 @@
 """The monitor at a million tasks and a million outbox rows: every view at the server, and the stream when idle.
 
-python -m benchmarks.web [--rows 1000000] [--keep FOLDER]
+python -m benchmarks.web [--rows 1000000] [--keep FOLDER [--fill-only]]
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SELECT CASE WHEN i % 10 < 3 THEN 'fetch' WHEN i % 10 < 7 THEN 'upload_raw' ELSE 
     'task-' || i, 1, CASE WHEN i % 10 < 3 THEN 'county' || (i % 40) || '.example' ELSE '' END, 'default', 1 + i % 4,
     CASE WHEN i % 10 < 5 THEN 'waiting' WHEN i % 10 < 7 THEN 'parked' WHEN i % 10 < 8 THEN 'held' ELSE 'delivered' END,
     :now, CASE WHEN i % 10 IN (5, 6) THEN 'gateway_refused' WHEN i % 10 = 7 THEN 'standalone' END,
-    CASE WHEN i % 10 IN (5, 6) THEN 'f' || (i / 10 % 20) END, :now - (i % 4000) * 60000,
+    CASE WHEN i % 10 IN (5, 6) THEN 'f' || (i / 10 % 20) END, :now - (i / 10 % 4000) * 60000,
     CASE WHEN i % 10 IN (5, 6, 8, 9) THEN :now END
 FROM n
 """
@@ -75,6 +75,11 @@ ROLLUPS = (
     "INSERT INTO rollups SELECT 'county', platform || '|' || state || '|' || county || '|' || status,"
     " strftime('%s', completed_at) / 86400 * 1440, count(*), 0 FROM tasks WHERE completed_at IS NOT NULL GROUP BY 2, 3",
 )
+HISTORY = """
+INSERT INTO field_history (platform, state, county, recent, pages, counts)
+SELECT DISTINCT platform, state, county, '[7, 7, 3, 7, 7, 3, 7, 7, 7, 7, 7, 7, 3, 7, 7, 7, 7, 7, 7, 7]', 900,
+    '{"parcel_id": 900, "owner_name": 890, "owner_address": 700}' FROM tasks
+"""
 
 
 def fill(root: Path, rows: int) -> None:
@@ -85,7 +90,7 @@ def fill(root: Path, rows: int) -> None:
         connection.execute("PRAGMA synchronous = off")
         connection.execute("PRAGMA foreign_keys = off")
         values = {"rows": rows, "now": time.time_ns() // 1_000_000, "then": "2026-01-01T00:00:00.000Z"}
-        for sql in (TASKS, OUTBOX, RESULTS, *ROLLUPS):
+        for sql in (TASKS, OUTBOX, RESULTS, *ROLLUPS, HISTORY):
             connection.execute(sql, values if ":" in sql.replace("%H:%M:%S", "") else {})
         connection.commit()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -169,11 +174,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--keep", type=Path)
+    parser.add_argument(
+        "--fill-only", action="store_true", help="Only make the database (with --keep), do not measure."
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lienworker-bench-web-") as folder:
         root = (options.keep or Path(folder) / "data").absolute()
         if not (root / "lienworker.db").exists():
             fill(root, options.rows)
+        if options.fill_only:
+            return
         is_well = time_lists(root)
         command = [sys.executable, "-m", "lienworker", "web", "--port", str(PORT)]
         server = subprocess.Popen(command, env={**os.environ, "LIENWORKER_DATA_DIR": str(root)})

@@ -13,8 +13,9 @@ from lienworker.platforms.rules import Path, RulePlatform
 
 _ROWS = Path("//tr[not(.//table)]")
 _RESULTS = Path("//form[@name='DpResults']//tr[td/input[@type='submit']][count(td) > 4]")
-_BELOW = Path("//th[contains(., 'Property Address') or contains(., 'Mailing Address')]")
-_BILL = re.compile(r"Payable Year:\s*(\d{4})/\d{4}\s*Installment #\s*(\d+)")
+_HEADS = Path("//th")
+_BELOW = re.compile(r"(property|mailing) address", re.I)
+_BILL = re.compile(r"Payable Year:\s*(\d{4})/\d{4}\s*Installment #\s*(\d+)", re.I)
 _NAMES = {
     "district parcel": "parcel_id",
     "parcel": "parcel_id",
@@ -49,7 +50,7 @@ class PolkIowaPlatform(RulePlatform):
         root = page.selector.root
         if results := _RESULTS(root):
             return self.checked({"parcels": [_item(row) for row in results], "fields": _count(root)})
-        grids = [grid for grid in reading.grids if "Payable Year:" not in " ".join(grid.head)]
+        grids = [grid for grid in reading.grids if "payable year:" not in " ".join(grid.head).lower()]
         record = record_of(reading.pairs, grids, _NAMES)
         record.setdefault("fields", {})
         self._call_it_assessed(record)
@@ -67,13 +68,16 @@ class PolkIowaPlatform(RulePlatform):
 
     def _take_addresses(self, record: Record, root: Any) -> None:
         """An address is a head and the rows below it, up to the next head."""
-        for head in _BELOW(root):
+        for head in _HEADS(root):
+            about = _BELOW.search(text_of(head))
+            if about is None:
+                continue
             lines: list[str] = []
             for cells in map(cells_of, head.getparent().itersiblings("tr")):
                 if not cells or cells[0].tag == "th":
                     break
                 lines += lines_of(cells[0])
-            if "Property" in text_of(head):
+            if about[1].lower() == "property":
                 record["property_address"] = clean.text(" ".join(lines))
             elif lines:
                 record["owner_address"] = people.mailing_address(lines)
@@ -82,7 +86,7 @@ class PolkIowaPlatform(RulePlatform):
         """A head names the installment, then come what was due and what was paid."""
         bills: list[Record] = []
         for cells in rows:
-            if any("Payable Year" in cell for cell in cells[:2]) and (found := _BILL.search(" ".join(cells))):
+            if any("payable year" in cell.lower() for cell in cells[:2]) and (found := _BILL.search(" ".join(cells))):
                 bills.append({"year": int(found[1]), "bill": f"Installment #{found[2]}"})
             elif bills and len(cells) > 5 and cells[0] == "Tax Due":
                 bills[-1] |= {"amount": clean.money(cells[4]), "due": clean.money(cells[4]), "status": "Due"}
@@ -106,7 +110,7 @@ class PolkIowaPlatform(RulePlatform):
 def _count(root: Any) -> dict[str, str]:
     """How many there are, in the page's own words (`2 Records`)."""
     texts = [text_of(cell) for cell in root.iter("th")]
-    return {"Found": next((text for text in texts if text.endswith("Records")), "")}
+    return {"Found": next((text for text in texts if text.lower().endswith("records")), "")}
 
 
 def _item(row: Any) -> Record:

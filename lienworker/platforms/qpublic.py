@@ -9,11 +9,11 @@ import re
 from typing import Any
 
 from lienworker.platforms import clean
-from lienworker.platforms.base import Page, Record
+from lienworker.platforms.base import Page, Record, Target
 from lienworker.platforms.elements import lines_of, text_of
 from lienworker.platforms.reading import people
 from lienworker.platforms.reading.labels import is_known
-from lienworker.platforms.rules import Labels, Path, RulePlatform
+from lienworker.platforms.rules import Labels, Path, RulePlatform, fill
 
 _MODULES = Path("//section[contains(@id, 'ctlBodyPane')]")
 _TITLE = Path(".//header//div[contains(@class, 'title')]")
@@ -56,6 +56,12 @@ class QPublicPlatform(RulePlatform):
             "/Application.aspx?AppID={app_id}&LayerID={layer_id}&PageTypeID=4&PageID={page_id}&KeyValue={parcel_id}"
         )
         self.url_template = f"https://{name}.schneidercorp.com{template}"
+        by_name = "/Application.aspx?App={app}&Layer={layer}&PageType=Report&KeyValue={parcel_id}"
+        self._named_template = f"https://{name}.schneidercorp.com{by_name}"
+
+    def build_url(self, target: Target) -> str | None:
+        """By the numbers of the county's application, or by its names (`FultonCountyGA`, `Parcels`)."""
+        return fill(self.url_template, target) or fill(self._named_template, target)
 
     def finish(self, record: Record, root: Any, page: Page) -> None:
         self._take_owner(record, root)

@@ -124,6 +124,8 @@ def fill(template: str, target: Target) -> str | None:
     """The template with the target's words, each fit for an address; None where a word is missing."""
     words = {"county": target.county, "state": target.state, "parcel_id": target.parcel_id, **target.extra}
     words["county_host"] = re.sub(r"[^a-z]", "", (target.county or "").lower())
+    if words["county_host"] and target.state:
+        words.setdefault("town", words["county_host"] + target.state.lower())  # as Vision names its towns: lymenh
     words["parcel_digits"] = re.sub(r"\D", "", target.parcel_id or "")
     needed = re.findall(r"{(\w+)}", template)
     if not template or not all(words.get(name) for name in needed):

@@ -37,7 +37,7 @@ class TaxSysPlatform(RulePlatform):
     name = "taxsys"
     version = "1"
     delay = 3.0
-    url_pattern = re.compile(r"//[\w-]+\.county-taxes\.com/", re.I)
+    url_pattern = re.compile(r"//(?:[\w-]+\.)*county-taxes\.(?:com|net)/", re.I)
     url_template = "https://{county_host}.county-taxes.com/public/real_estate/parcels/{parcel_id}"
 
     def recognises(self, page: Page) -> bool:

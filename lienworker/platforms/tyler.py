@@ -14,12 +14,12 @@ from lienworker.platforms.elements import cells_of, lines_of, text_of
 from lienworker.platforms.reading import Grid, Pair, people
 from lienworker.platforms.rules import Path, RulePlatform
 
-_BANNER_TOP = Path("//td[@class='DataletHeaderTop']")
-_BANNER_BOTTOM = Path("//td[@class='DataletHeaderBottom']")
+_BANNER_TOP = Path("//td[contains(@class, 'DataletHeaderTop')]|//tr[contains(@class, 'DataletHeaderTop')]/td")
+_BANNER_BOTTOM = Path("//td[contains(@class, 'DataletHeaderBottom')]|//tr[contains(@class, 'DataletHeaderBottom')]/td")
 _DATALETS = Path("//div[starts-with(@id, 'datalet_div_')]")
 _TITLE = Path(".//td[contains(@class, 'DataletTitleColor')]")
-_HEADINGS = Path(".//td[@class='DataletSideHeading']")
-_HEADED_ROWS = Path(".//tr[td[@class='DataletTopHeading']]")
+_HEADINGS = Path(".//td[contains(@class, 'DataletSideHeading')]")
+_HEADED_ROWS = Path(".//tr[td[contains(@class, 'DataletTopHeading')]]")
 _PARID = re.compile(r"\s*(?:PARID|PIN|PARCEL(?: ID| NUMBER)?|MAP|ACCOUNT)\s*[:#]\s*(.*)", re.I | re.S)
 _NAMES = {
     "name s": "owner_name",
@@ -32,6 +32,12 @@ _NAMES = {
     "homestead farmstead": "",
     "tax district": "",
 }
+_PREFIX = re.compile(r"(?:(?P<owner>owner)|parcel location|location|situs|address)(?:\s*name)?\s*:\s*", re.I)
+_STREET = re.compile(
+    r"^\d|\b(?:st|street|ave?|avenue|rd|road|dr|drive|ln|lane|blvd|ct|court|way|hwy|highway|pl|cir|ter|trl|pkwy|pike"
+    r"|route|rte?|sq|loop|run|xing|row)\b\.?(?:\s+[nsew]{1,2})?$",
+    re.I,
+)
 _CITY_LINE = re.compile(r"city,? ?/? ?state", re.I)
 
 
@@ -80,13 +86,29 @@ class TylerPlatform(RulePlatform):
             if found := _PARID.fullmatch("".join(cell.itertext())):
                 record["parcel_id"] = clean.identifier(found[1])
                 record["fields"].setdefault("PARID", clean.text(found[1]))
-        bottom = [clean.text(text_of(cell).rstrip(" ,")) for cell in _BANNER_BOTTOM(root)]
-        if bottom and bottom[0] and people.is_owner(bottom[0]):
-            others = [name for name in record.get("owner_names", []) if name != bottom[0]]
-            record |= {"owner_name": bottom[0], "owner_names": [bottom[0], *others]}
-        if len(bottom) > 1 and not record.get("property_address"):
-            record["property_address"] = bottom[1]
+        self._take_banner(record, [text_of(cell) for cell in _BANNER_BOTTOM(root)])
         self._complete(record)
+
+    def _take_banner(self, record: Record, texts: list[str]) -> None:
+        """Owner and situs, in the one order or the other: what looks like a street is never taken for an owner."""
+        owner = situs = None
+        for text in texts:
+            label = _PREFIX.match(text)
+            value = clean.text(text[label.end() if label else 0 :].rstrip(" ,"))
+            if not value:
+                continue
+            is_street = not label["owner"] if label else bool(_STREET.search(value))
+            if is_street:
+                situs = situs or value
+            elif owner is None and people.is_owner(value):
+                owner = value
+            elif situs is None:
+                situs = value
+        known = record.get("owner_names", [])
+        if owner and (situs or not known or owner in known):
+            record |= {"owner_name": owner, "owner_names": [owner, *(name for name in known if name != owner)]}
+        if situs and situs not in known and not record.get("property_address"):
+            record["property_address"] = situs
 
     def _complete(self, record: Record) -> None:
         """The mailing address goes on under a heading of its own; a homestead is a code with its name."""

@@ -21,6 +21,8 @@ _SPOTS = {
     "market_value": ("MainContent_lblGenAppraisal", clean.money),
     "acres": ("MainContent_lblLndAcres", clean.acres),
 }
+# Towns that show no acres beside the summary have them with the land.
+_LAND_SIZE = "MainContent_lblLndSize"
 _BY_ID = Path("//*[starts-with(@id, 'MainContent_')]")
 _BUILDING = re.compile(r"MainContent_ctl\d+_(lblYearBuilt|lblBldArea)$")
 _IMAGES = Path("//img[contains(@id, '_imgPhoto')]/@src")
@@ -59,6 +61,8 @@ class VgsiPlatform(RulePlatform):
         )
         if "MainContent_lblAddr1" in places:
             record["owner_address"] = people.mailing_address(lines_of(places["MainContent_lblAddr1"]))
+        if record.get("acres") is None:
+            record["acres"] = clean.acres(shown.get(_LAND_SIZE))
         self._take_values(record, places)
         self._take_building(record, places)
         self._take_current_sale(record, shown)

@@ -10,36 +10,53 @@ from lienworker.store.database import all_rows
 MOST = 100
 
 
-def by_host(bounds: tuple[int, ...], now_minute: int) -> list[dict[str, Any]]:
-    """By lane and host, counted by age: under each bound (minutes), and over the last one."""
-    return [
-        {"topic": topic, "host": host, **ages} for (topic, host), ages in _by(("topic", "host"), "", bounds, now_minute)
-    ]
+def by_host_and_county(bounds: tuple[int, ...], now_minute: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """By lane and host, and what waits to be fetched by county: under each bound of age (minutes), and over the last.
 
-
-def by_county(bounds: tuple[int, ...], now_minute: int) -> list[dict[str, Any]]:
-    """What waits to be fetched, by platform and county."""
-    found = _by(("place",), "AND topic = 'fetch'", bounds, now_minute)
-    return [{**in_parts(place), **ages} for (place,), ages in found]
-
-
-def _by(
-    names: tuple[str, ...], condition: str, bounds: tuple[int, ...], now_minute: int
-) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
+    One walk in the order of the table, for it may have a row for each minute of each county.
+    """
     cases = ", ".join(
-        f"sum(CASE WHEN age >= {low} AND age < {high} THEN n ELSE 0 END)"
-        for low, high in zip((-(1 << 40), *bounds), (*bounds, 1 << 40), strict=True)
+        f"sum(CASE WHEN minute > {low} AND minute <= {high} THEN n ELSE 0 END)"
+        for low, high in _spans(bounds, now_minute)
     )
-    columns = ", ".join(names)
     sql = (
-        f"SELECT {columns}, sum(n), max(age), {cases} FROM (SELECT {columns}, ? - minute AS age, n"
-        f" FROM waiting_since WHERE n > 0 {condition}) GROUP BY {columns} ORDER BY sum(n) DESC LIMIT {MOST}"
+        f"SELECT topic, host, place, sum(n), min(minute), {cases} FROM waiting_since WHERE n > 0"
+        " GROUP BY topic, host, place"
     )
-    n = len(names)
-    return [
-        (row[:n], {"n": row[n], "oldest_minutes": max(0, row[n + 1]), "ages": list(row[n + 2 :])})
-        for row in all_rows(sql, (now_minute,))
-    ]
+    hosts: dict[tuple[str, str], _Waiting] = {}
+    counties: dict[str, _Waiting] = {}
+    for topic, host, place, n, since, *ages in all_rows(sql):
+        hosts.setdefault((topic, host), _Waiting(len(ages))).add(n, since, ages)
+        if topic == "fetch":
+            counties.setdefault(place, _Waiting(len(ages))).add(n, since, ages)
+    by_host = [{"topic": topic, "host": host, **found.shown(now_minute)} for (topic, host), found in hosts.items()]
+    by_county = [{**in_parts(place), **found.shown(now_minute)} for place, found in counties.items()]
+    return _largest(by_host), _largest(by_county)
+
+
+def _spans(bounds: tuple[int, ...], now_minute: int) -> list[tuple[int, int]]:
+    """The minutes between which something came that is younger than each bound, and older than all."""
+    edges = [1 << 40, *(now_minute - bound for bound in bounds), -(1 << 40)]
+    return list(zip(edges[1:], edges, strict=False))
+
+
+class _Waiting:
+    """Rows that wait, by age, added up."""
+
+    def __init__(self, spans: int) -> None:
+        self.n, self.since, self.ages = 0, 1 << 40, [0] * spans
+
+    def add(self, n: int, since: int, ages: list[int]) -> None:
+        self.n += n
+        self.since = min(self.since, since)
+        self.ages = [mine + more for mine, more in zip(self.ages, ages, strict=True)]
+
+    def shown(self, now_minute: int) -> dict[str, Any]:
+        return {"n": self.n, "oldest_minutes": max(0, now_minute - self.since), "ages": self.ages}
+
+
+def _largest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: -int(row["n"]))[:MOST]
 
 
 def places_waiting() -> dict[tuple[str, str, str], tuple[int, int]]:

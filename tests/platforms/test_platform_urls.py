@@ -32,6 +32,24 @@ def test_a_platform_knows_its_addresses(name: str) -> None:
     assert found.name == name
 
 
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://qpublic.schneidercorp.com/Application.aspx?App=FultonCountyGA&PageType=Report&KeyValue=1", "qpublic"),
+        ("https://qpublic9.qpublic.net/ga_display.php?county=ga_dade&KEY=1", "qpublic"),
+        ("https://www.miamidade.county-taxes.com/public/real_estate/parcels/1/bills", "taxsys"),
+        ("https://county-taxes.net/hillsborough/hillsborough/property-tax/1", "taxsys"),
+        ("https://indian-river.realtaxdeed.com/index.cfm?zaction=AUCTION&Zmethod=PREVIEW", "realauction"),
+        ("https://gis.vgsi.com/newhavenct/Parcel.aspx?Pid=1", "vgsi"),
+        ("https://county.example/PT/Datalets/Datalet.aspx?sIndex=0&idx=1", "tyler"),
+    ],
+)
+def test_the_addresses_of_other_counties_are_known_too(url: str, name: str) -> None:
+    found = default_registry().for_url(url)
+    assert found is not None
+    assert found.name == name
+
+
 @pytest.mark.parametrize("url", ["https://county.example/parcel/1", "http://127.0.0.1:8900/parcel/7", "not a url", ""])
 def test_a_strange_address_is_nobodys(url: str) -> None:
     assert default_registry().for_url(url) is None
@@ -58,6 +76,17 @@ def test_a_strange_address_is_nobodys(url: str) -> None:
             "arcgis",
             Target(parcel_id="1'2", extra={"base_url": "https://gis.example/0/", "field": "PID"}),
             "https://gis.example/0/query?where=PID%3D%271%27%272%27&outFields=*&returnGeometry=false&f=json",
+        ),
+        (
+            "beacon",
+            Target(parcel_id="1 2", extra={"app": "FultonCountyGA", "layer": "Parcels"}),
+            "https://beacon.schneidercorp.com/Application.aspx?App=FultonCountyGA&Layer=Parcels&PageType=Report"
+            "&KeyValue=1%202",
+        ),
+        (
+            "vgsi",
+            Target(state="CT", county="New Haven", parcel_id="7"),
+            "https://gis.vgsi.com/newhavenct/Parcel.aspx?pid=7",
         ),
         ("vgsi", Target(parcel_id="975"), None),
         ("leepa", Target(), None),
