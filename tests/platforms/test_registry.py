@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -124,3 +126,9 @@ def test_no_bytes_break_the_reading_of_a_page(body: bytes, name: str | None) -> 
         assert reason != "parser_error", error.detail  # noqa: PT017
     else:
         assert parsed.record
+
+
+@pytest.mark.parametrize("module", sorted({place.partition(":")[0] for place in BUILT_IN.values()}))
+def test_a_platform_is_a_small_module(module: str) -> None:
+    source = Path(str(import_module(module).__file__)).read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= 150
