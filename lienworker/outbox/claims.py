@@ -213,8 +213,8 @@ def _candidates(topic: str, limit: int, rules: Rules, now: int, touched: dict[st
         for rank, waiting in all_rows(_RANKS, (topic, now)):
             yield _Candidate("", rank, [now] * min(limit, waiting), None)
         return
-    open_requests = dict(
-        all_rows("SELECT host, count(*) FROM outbox WHERE state = 'leased' AND topic = 'fetch' GROUP BY host")
+    open_requests = Counter(
+        host for (host,) in all_rows("SELECT host FROM outbox WHERE state = 'leased' AND topic = 'fetch'")
     )
     for host, rank, waiting, delay, robots_delay, concurrency, next_allowed_at in all_rows(
         _READY, (topic, now, now + HORIZON_MS, now)
@@ -225,7 +225,7 @@ def _candidates(topic: str, limit: int, rules: Rules, now: int, touched: dict[st
                 _delay_ms(rules, delay, robots_delay),
                 concurrency or rules.host_concurrency,
                 next_allowed_at,
-                open_requests.get(host, 0),
+                open_requests[host],
             ),
         )
         starts = slot.take(now, min(limit, waiting))
