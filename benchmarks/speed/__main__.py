@@ -54,7 +54,7 @@ BARS = {
 
 def run_in_turns(names: list[str], pages: int, rounds: int, where: Path | None) -> dict[str, list[Run]]:
     runs: dict[str, list[Run]] = {name: [] for name in names}
-    with running_site(pages) as site:
+    with running_site() as site:
         for _ in range(rounds):
             for name in names:
                 run = measure(CONTENDERS[name], site, pages, where)

@@ -48,6 +48,8 @@ class Run:
     cpu_ms: float
     seconds: float
     asked_twice: int
+    #: What the site was asked for: when, which page, of which host.
+    log: list[tuple[float, str, str]]
 
 
 def contender_arguments(
@@ -69,8 +71,8 @@ def urls_of(site: str, pages: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def running_site(pages: int) -> Iterator[str]:
-    command = [sys.executable, "-m", "benchmarks.speed.site", "--pages", str(pages)]
+def running_site(*options: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "benchmarks.speed.site", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -118,7 +120,7 @@ def measure(contender: Contender, site: str, pages: int, where: Path | None = No
     log = json.loads(ask(site, "/log"))
     seconds = finished - log[0][0]
     asked_twice = len(log) - len({(path, host) for _, path, host in log})
-    return Run(pages / seconds, 1000 * (after - before) / (done_at_last - done), seconds, asked_twice)
+    return Run(pages / seconds, 1000 * (after - before) / (done_at_last - done), seconds, asked_twice, log)
 
 
 def _wait(process: subprocess.Popen[bytes], database: Path, count: str, pages: int) -> tuple[float, int, float]:
@@ -132,9 +134,9 @@ def _wait(process: subprocess.Popen[bytes], database: Path, count: str, pages: i
             if connection and (done := connection.execute(count).fetchone()[0]) >= pages:
                 return time.monotonic(), done, _cpu_seconds(process)
         if process.poll() not in (None, 0):
-            raise SystemExit(f"{process.args} ended with {process.returncode}")
+            raise SystemExit(f"{process.args!r} ended with {process.returncode}")
         time.sleep(0.05)
-    raise SystemExit(f"{process.args} was not done after {_LONGEST:.0f} s")
+    raise SystemExit(f"{process.args!r} was not done after {_LONGEST:.0f} s")
 
 
 def _cpu_seconds(process: subprocess.Popen[bytes]) -> float:

@@ -5,19 +5,25 @@ python -m benchmarks.speed.with_lienworker --site http://127.0.0.1:1234 --pages 
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.speed.measuring import contender_arguments, urls_of
+from benchmarks.speed.measuring import contender_arguments
+from benchmarks.speed.page import parcel_id
+from benchmarks.speed.site import host_address
 
 PROGRAM = [sys.executable, "-m", "lienworker"]
 #: The platform of the benchmark, as a user would add one: a file in a folder named by LIENWORKER_PLATFORMS.
 _PLATFORM = """
+import os
+
 from benchmarks.speed.page import PATHS
 from lienworker.platforms.selectors import SelectorPlatform, Spot
 
@@ -25,7 +31,7 @@ from lienworker.platforms.selectors import SelectorPlatform, Spot
 class Benchmark(SelectorPlatform):
     name = "benchmark"
     hosts = ("127.*",)
-    delay = 0.0
+    delay = float(os.environ.get("BENCHMARK_DELAY", "0"))
     concurrency = 64
     fields = {name: Spot(path) for name, path in PATHS.items()}
 
@@ -49,12 +55,23 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def rows_of(site: str, pages: int) -> list[dict[str, Any]]:
-    county = urlsplit(site).hostname
-    return [
-        {"url": url, "platform": "benchmark", "state": "XX", "county": county, "parcel_id": url.rpartition("/")[2]}
-        for url in urls_of(site, pages)
-    ]
+def rows_of(site: str, pages: int, hosts: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """A parcel a page; of these hosts in turns, which all have the site's port."""
+    port = urlsplit(site).port
+    sites = [f"http://{host}:{port}" for host in hosts] or [site]
+    rows = []
+    for n in range(pages):
+        here = sites[n % len(sites)]
+        rows.append(
+            {
+                "url": f"{here}/parcel/{parcel_id(n)}",
+                "platform": "benchmark",
+                "state": "XX",
+                "county": urlsplit(here).hostname,
+                "parcel_id": parcel_id(n),
+            }
+        )
+    return rows
 
 
 def import_parcels(folder: Path, here: dict[str, str], rows: list[dict[str, Any]]) -> None:
@@ -79,10 +96,19 @@ def start_gateway(folder: Path, here: dict[str, str], rows: list[dict[str, Any]]
     return {"STANDALONE": "false", "GATEWAY_URL": address.rstrip(".,"), "GATEWAY_TOKEN": "benchmark"}
 
 
+def _more_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--gateway", action="store_true")
+    parser.add_argument("--hosts", type=int, default=0)
+    parser.add_argument("--delay", type=float, default=0.0)
+    parser.add_argument("--beside", nargs="*", default=[])
+
+
 def main() -> None:
-    chosen = contender_arguments(__doc__, lambda parser: parser.add_argument("--gateway", action="store_true"))
-    here = environment(chosen.folder)
-    rows = rows_of(chosen.site, chosen.pages)
+    chosen = contender_arguments(__doc__, _more_arguments)
+    here = environment(chosen.folder) | {"BENCHMARK_DELAY": str(chosen.delay)}
+    rows = rows_of(chosen.site, chosen.pages, [host_address(n) for n in range(1, chosen.hosts + 1)])
+    # Other hosts' tasks, in front of the rest: they are to hold up nobody.
+    rows = [row for host in chosen.beside for row in rows_of(chosen.site, 40, [host])] + rows
     if chosen.gateway:
         here |= start_gateway(chosen.folder, here, rows)
     else:
