@@ -7,6 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-outage bench-parse clean bench-web screenshots year
+.PHONY: bench bench-growth bench-hosts
 .PHONY: dev hooks site lint-containers man build test-minimum
 
 help:  ## Show this help
@@ -88,6 +89,17 @@ hooks: install  ## Check each commit before it is made
 
 docs: install  ## Make the reference pages docs/settings.md and docs/commands.md again
 	$(BIN)/python -m lienworker.cli.reference docs
+
+bench: install  ## Pages a second: the bare loop, Scrapy, Celery and lienworker in turns (10 minutes)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]'
+	$(BIN)/python -m benchmarks.speed --write docs/performance
+
+bench-growth: install  ## What a page costs at a million tasks, and a worker after 100,000 pages (15 minutes)
+	$(BIN)/python -m benchmarks.growth
+	$(BIN)/python -m benchmarks.growth --long 100000
+
+bench-hosts: install  ## Politeness at full speed with 500 hosts, and fairness beside bad ones
+	$(BIN)/python -m benchmarks.hosts
 
 bench-import: install  ## Measure the import of a million rows against plain sqlite3
 	$(BIN)/python -m benchmarks.importing

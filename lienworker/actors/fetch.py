@@ -39,6 +39,7 @@ _READ_FROM_MEMORY = 2_000_000
 _GRACE = 2.0
 
 logger = logging.getLogger(__name__)
+_Flown = tuple[FetchOutcome, int]
 
 
 class Pump:
@@ -56,7 +57,7 @@ class Pump:
         self._message_id = message_id
         self._batch = runtime.settings.batch
         self._left = self._batch * _BATCHES_A_MESSAGE
-        self._flights: Flights[FetchOutcome] = Flights(runtime.loop)
+        self._flights: Flights[_Flown] = Flights(runtime.loop)
         self._scraped: list[Scraped] = []
         self._is_drained = False
         self.has_left_pages = False
@@ -78,7 +79,7 @@ class Pump:
         while self._flights or self._scraped:
             self._turn(self._gather())
 
-    def _gather(self) -> list[tuple[Claimed, Task[FetchOutcome]]]:
+    def _gather(self) -> list[tuple[Claimed, Task[_Flown]]]:
         """When half of the pages in the air have come, or a moment after the first. Results in hand wait less."""
         if not self._flights:
             return []
@@ -86,7 +87,7 @@ class Pump:
         enough = min(self._batch, max(1, len(self._flights) // 2))
         return self._flights.gather(self._batch, wait, enough=enough, group=wait)
 
-    def _turn(self, landed: list[tuple[Claimed, Task[FetchOutcome]]]) -> None:
+    def _turn(self, landed: list[tuple[Claimed, Task[_Flown]]]) -> None:
         arrived = [self._unpack(row, flight) for row, flight in landed]
         room = self._room()
         if not (arrived or self._scraped or room):
@@ -147,12 +148,12 @@ class Pump:
         fetcher = self._runtime.fetcher
         self._flights.launch((row, _fetch(fetcher, row.start_at, _request(self._runtime, row))) for row in rows)
 
-    def _unpack(self, row: Claimed, flight: Task[FetchOutcome]) -> Arrived:
-        outcome = _outcome_of(flight)
+    def _unpack(self, row: Claimed, flight: Task[_Flown]) -> Arrived:
+        outcome, started = _outcome_of(row, flight)
         if isinstance(outcome, Fetched):
             page = write_aside(self._runtime.folder, page_key(self._runtime, row), outcome.body, outcome.content_type)
-            return Arrived(row, outcome, page, self._runtime.fetcher.crawl_delay(row.url))
-        return Arrived(row, outcome)
+            return Arrived(row, outcome, page, self._runtime.fetcher.crawl_delay(row.url), started)
+        return Arrived(row, outcome, started=started)
 
     def _land(self) -> None:
         """The process stops: what arrives within the grace is committed, the rest goes back untried."""
@@ -173,12 +174,13 @@ def page_key(runtime: Runtime, row: Claimed) -> PageKey:
     return PageKey(platform, row.state or "", row.county or "", row.parcel_id or "", row.task_id)
 
 
-def _outcome_of(flight: Task[FetchOutcome]) -> FetchOutcome:
+def _outcome_of(row: Claimed, flight: Task[_Flown]) -> _Flown:
     problem = flight.exception()
     if problem is None:
         return flight.result()
     logger.error("the fetcher itself failed", exc_info=problem)
-    return FetchFailed("fetcher_failed", f"{type(problem).__name__}: {problem}", True, False, None, None, None, 0)
+    words = f"{type(problem).__name__}: {problem}"
+    return FetchFailed("fetcher_failed", words, True, False, None, None, None, 0), row.start_at
 
 
 def _request(runtime: Runtime, row: Claimed) -> FetchRequest:
@@ -190,11 +192,14 @@ def _request(runtime: Runtime, row: Claimed) -> FetchRequest:
     return FetchRequest(row.url, etag=known.etag, last_modified=known.last_modified, proxy=proxy)
 
 
-async def _fetch(fetcher: Fetcher, start_at: int, request: FetchRequest) -> FetchOutcome:
+async def _fetch(fetcher: Fetcher, start_at: int, request: FetchRequest) -> _Flown:
+    """The outcome, and when the request really went out."""
     wait = (start_at - now_ms()) / 1000
     if wait > 0:  # at most the claim's horizon, a few tenths of a second
         await asyncio.sleep(wait)
-    return await fetcher.fetch(request)
+    started = now_ms()
+    outcome = await fetcher.fetch(request)
+    return outcome, started
 
 
 @dramatiq.actor(broker=broker, queue_name=FETCH, priority=30)

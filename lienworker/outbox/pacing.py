@@ -68,6 +68,15 @@ def slow_down(host: str, delay: float) -> None:
     execute(sql, (delay, host, delay))
 
 
+def note_start(host: str, started: int, host_delay: float) -> None:
+    """A request went out later than planned: the next one keeps its distance from that."""
+    execute(
+        "UPDATE hosts SET next_allowed_at = max(next_allowed_at,"
+        " ? + CAST(1000 * max(coalesce(delay, ?), coalesce(robots_delay, 0)) AS INTEGER)) WHERE host = ?",
+        (started, host_delay, host),
+    )
+
+
 def note_answer(host: str, now: int) -> None:
     """The host serves us, so it is not given up. Cooling that is under way goes on: a late success does not end it."""
     execute(
