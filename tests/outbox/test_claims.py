@@ -395,7 +395,7 @@ def _host_of(row_id: int) -> str:
     return str(one_row("SELECT host FROM outbox WHERE id = ?", (row_id,))[0])
 
 
-def test_a_request_that_went_out_late_moves_the_next_one(clock: Clock) -> None:
+def test_a_request_that_went_out_late_moves_the_next_one(folder: DataFolder, clock: Clock) -> None:
     add(n=2)
     take(1, rules=Rules(host_delay=1.0, host_concurrency=1))
     assert host_row()["next_allowed_at"] == clock.ms + 1_000
