@@ -21,6 +21,8 @@ from lienworker.logs import setup_logging
 from lienworker.outbox.relay import worker_slots
 from lienworker.outbox.turns import is_taken
 from lienworker.settings import Settings
+from lienworker.store.damage import note_damage
+from lienworker.store.database import is_damage
 
 #: How long a process whose parent is gone may take to commit what it has in hand, s.
 _LAST_WORDS = 2.0
@@ -35,6 +37,19 @@ def runtime() -> Runtime:
     return _current[0]
 
 
+class DamageInWords(logging.Filter):
+    """A broken database is one sentence in the log, not a trace for each message that met it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and is_damage(record.exc_info[1]):
+            record.msg, record.args = (
+                "the database is damaged (%s): `lienworker doctor --repair`",
+                (record.exc_info[1],),
+            )
+            record.exc_info = None
+        return True
+
+
 class RuntimeMiddleware(Middleware):
     """Opens the store and takes up life as a holder when a worker boots; ends both when it stops."""
 
@@ -45,6 +60,8 @@ class RuntimeMiddleware(Middleware):
         watch_parent(_end_process)
         if not logging.getLogger().handlers:  # the stack leaves logging to us; by hand, Dramatiq has set it up
             setup_logging(settings, "worker", sys.__stderr__)  # not by way of the master, which would copy each line
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(DamageInWords())
 
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
         slots = max(1, worker.worker_threads - RESERVED_THREADS)
@@ -56,6 +73,14 @@ class RuntimeMiddleware(Middleware):
         start_turns()
         with contextlib.suppress(redis.RedisError):
             broker.get_actor("upkeep").send()  # a stack that never runs for long is kept tidy, too
+
+    def after_process_message(
+        self, broker: Any, message: Any, *, result: Any = None, exception: BaseException | None = None
+    ) -> None:
+        """A broken database does not get better by another try: whoever runs the stack is told, and stops it."""
+        if is_damage(exception):
+            runtime().stopping.set()
+            note_damage(runtime().folder, str(exception))
 
     def before_worker_shutdown(self, broker: Any, worker: Any) -> None:
         runtime().stopping.set()

@@ -25,6 +25,7 @@ from lienworker.outbox.claims import add_claimed, claim_in_transaction
 from lienworker.outbox.closing import expire, give_back
 from lienworker.outbox.entries import Claimed
 from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.damage import is_lost
 from lienworker.store.database import write
 from lienworker.store.pages import PageRecord, page_behind_result
 from lienworker.store.raw_files import PageKey, put_in_place, write_aside
@@ -184,10 +185,10 @@ def _outcome_of(row: Claimed, flight: Task[_Flown]) -> _Flown:
 
 
 def _request(runtime: Runtime, row: Claimed) -> FetchRequest:
-    """A page that we have a result of is asked for only if it has changed."""
+    """A page that we have a result of is asked for only if it has changed; one whose file is lost, in any case."""
     proxy = row.proxy or runtime.settings.proxy
     known = page_behind_result(row.task_id) if row.generation > 1 else None
-    if known is None or known.url != row.url:
+    if known is None or known.url != row.url or is_lost(runtime.folder, known):
         return FetchRequest(row.url, proxy=proxy)
     return FetchRequest(row.url, etag=known.etag, last_modified=known.last_modified, proxy=proxy)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lienworker.actors.runtime import Runtime
@@ -20,6 +20,7 @@ from lienworker.outbox.closing import end
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.parcel_order import keep_order, result_rows
 from lienworker.store.clock import now_ms
+from lienworker.store.damage import trouble_of
 from lienworker.store.database import write
 from lienworker.store.pending import item as result_item
 from lienworker.store.pending import remove_pending
@@ -47,18 +48,20 @@ def prepare_raws(runtime: Runtime, rows: Sequence[Claimed]) -> list[tuple[Claime
     """The files of rows; a row whose file is gone, or whose result was replaced, ends here."""
     pages = uploads.raw_pages(rows)
     files = {row.id: _raw_file(runtime, row, pages[row.id]) for row in rows if row.id in pages}
-    ready = [(row, file) for row in rows if (file := files.get(row.id))]
+    ready = [(row, file) for row in rows if isinstance(file := files.get(row.id), RawFile)]
     if len(ready) < len(rows):
         replaced = [row for row in rows if row.id not in pages]
-        lost = [row for row in rows if row.id in pages and not files[row.id]]
+        lost = [(row, trouble) for row in rows if isinstance(trouble := files.get(row.id), str)]
         _end_without_file(replaced, lost)
     return ready
 
 
-def _raw_file(runtime: Runtime, row: Claimed, page: dict[str, Any]) -> RawFile | None:
+def _raw_file(runtime: Runtime, row: Claimed, page: dict[str, Any]) -> RawFile | str:
+    """The file; or what is wrong with it, for the Gateway must not get another page than the one behind the result."""
     path = f"{runtime.folder.root}/{page['path']}"
-    if not page["path"] or not os.path.isfile(path):  # a day's files are many, and path objects are slow
-        return None
+    trouble = trouble_of(Path(path), page["sha256"]) if page["path"] else "The page is not in the store any more."
+    if trouble:
+        return trouble
     keys = {name: str(page[name] or "") for name in _KEYS}
     metadata = {
         **keys,
@@ -72,13 +75,15 @@ def _raw_file(runtime: Runtime, row: Claimed, page: dict[str, Any]) -> RawFile |
     return RawFile(path, raw_name(**keys, raw_sha256=page["sha256"], ext=extension), metadata)
 
 
-def _end_without_file(replaced: Sequence[Claimed], lost: Sequence[Claimed]) -> None:
+def _end_without_file(replaced: Sequence[Claimed], lost: Sequence[tuple[Claimed, str]]) -> None:
+    for row, trouble in lost:
+        logger.warning("parked %s: %s", row.task_id, trouble, extra={"action": "parked", "task_id": row.task_id})
     with write("upload_raw_ended"):
         for row in replaced:
             end(row, "superseded", "newer_result")
             uploads.release_result(row)
-        for row in lost:
-            uploads.park(row, "raw_page_damaged", "The raw page is not on disk any more.", tries=0)
+        for row, trouble in lost:
+            uploads.park(row, "raw_page_damaged", trouble, tries=0)
         breaker.call_off_probe("raw")
 
 

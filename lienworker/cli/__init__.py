@@ -32,6 +32,7 @@ from lienworker.cli import (
 )
 from lienworker.errors import LienworkerError, OperatorError
 
+_DOCTOR = "`lienworker doctor` says more"
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -63,11 +64,18 @@ def _unexpected(problem: Exception) -> int:
     if os.environ.get("LIENWORKER_LOG_LEVEL") == "debug":
         raise problem
     if type(problem).__module__ in {"peewee", "sqlite3"}:
-        click.echo(f"Error: the database cannot be used: {problem}. `lienworker doctor` says more.", err=True)
+        remedy = "`lienworker doctor --repair` saves what can be saved" if _is_damage(problem) else _DOCTOR
+        click.echo(f"Error: the database cannot be used: {problem}. {remedy}.", err=True)
         return 3
     what = f"{type(problem).__name__}: {problem}"
     click.echo(f"Error: this should not happen: {what} (LIENWORKER_LOG_LEVEL=debug shows where)", err=True)
     return 70
+
+
+def _is_damage(problem: Exception) -> bool:
+    from lienworker.store.database import is_damage
+
+    return is_damage(problem)
 
 
 def main() -> None:

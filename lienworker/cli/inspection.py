@@ -17,6 +17,9 @@ _BACKLOG_ROWS = 6
 
 if TYPE_CHECKING:
     from lienworker.reports.health import Health
+    from lienworker.settings import Settings
+
+_REPAIR_ROUNDS = 3
 
 
 @click.command(epilog="Example: lienworker status --watch")
@@ -107,17 +110,55 @@ def health(part: str) -> None:
     sys.exit(0 if is_well else 1)
 
 
-@click.command(epilog="Example: lienworker doctor --json")
+@click.command(epilog="Example: lienworker doctor --repair")
 @json_option
-def doctor(as_json: bool) -> None:
-    """Check environment, settings, database integrity and the outbox balance. Exit 1 on trouble."""
+@click.option("--deep", is_flag=True, help="Read every raw page, not only the newest.")
+@click.option("--repair", is_flag=True, help="Put right what can be, after saying what that is.")
+@click.option("--refetch", is_flag=True, help="With --repair: fetch pages again whose raw file is lost.")
+@click.option("--yes", is_flag=True, help="With --repair: do not ask.")
+def doctor(as_json: bool, deep: bool, repair: bool, refetch: bool, yes: bool) -> None:
+    """Check environment, settings, database integrity and the outbox balance. Exit 1 on trouble.
+
+    --repair needs the folder for itself: stop the stack first. What cannot be rebuilt goes to quarantine/.
+    """
     from lienworker.reports.doctor import examine
     from lienworker.stack.redis_server import server_program
 
-    findings = list(examine(load_settings(), server_program))
+    if (refetch or yes) and not repair:
+        raise click.UsageError("--refetch and --yes belong to --repair.")
+    settings = load_settings()
+    repaired = repair_folder(settings, deep, refetch, yes) if repair else []
+    findings = list(examine(settings, server_program, deep=deep))
     if as_json:
-        print_json([asdict(finding) for finding in findings])
+        print_json(
+            {"repaired": repaired, "findings": list(map(asdict, findings))} if repair else list(map(asdict, findings))
+        )
     else:
         for finding in findings:
             click.echo(f"{'ok ' if finding.is_well else 'BAD'}  {finding.check}: {finding.words}")
     sys.exit(0 if all(finding.is_well for finding in findings) else 1)
+
+
+def repair_folder(settings: Settings, deep: bool, refetch: bool, yes: bool) -> list[str]:
+    """Says what would be done, asks, does it; gives what was done."""
+    from lienworker.reports.repair import alone_on, carry_out, database_repair, other_repairs
+
+    done = []
+    with alone_on(settings) as folder:
+        database = database_repair(folder)
+        plan = [database] if database else other_repairs(folder, deep=deep, refetch=refetch)
+        for item in plan:
+            click.echo(f"To repair: {item.check}: {item.words}.", err=True)
+        if not plan:
+            click.echo("Nothing to repair.", err=True)
+        elif not yes:
+            click.confirm("Do it?", abort=True, err=True)
+        rounds = 0
+        while plan and rounds < _REPAIR_ROUNDS:  # what is put right may show what else is wrong
+            for item in plan:
+                carry_out(item)
+                done.append(f"{item.check}: {item.words}")
+                click.echo(f"Repaired: {item.check}.", err=True)
+            rounds += 1
+            plan = other_repairs(folder, deep=deep, refetch=refetch)
+    return done

@@ -35,14 +35,18 @@ def parcel_key(platform: str | None, state: str | None, county: str | None, parc
 
 
 def deliver_result(*rows: tuple[Claimed, str | None]) -> None:
-    """Raw file and result of each row, with the result's key. A result waits until its raw file is acknowledged."""
+    """The rows that bring each result to the Gateway, with the result's key."""
+    add_entries([entry for row, key in rows for entry in deliveries_of(row, key)])
+
+
+def deliveries_of(row: Claimed, key: str | None) -> tuple[Entry, Entry]:
+    """Raw file and result. The result waits until its raw file is acknowledged."""
     state, reason = held_or_waiting()
-    entries = []
-    for row, key in rows:
-        step = (row.task_id, row.generation, row.queue, row.priority)
-        entries.append(Entry("upload_raw", *step, state=state, reason=reason))
-        entries.append(Entry("upload_result", *step, state=state, due_at=BLOCKED, reason=reason, parcel_key=key))
-    add_entries(entries)
+    step = (row.task_id, row.generation, row.queue, row.priority)
+    return (
+        Entry("upload_raw", *step, state=state, reason=reason),
+        Entry("upload_result", *step, state=state, due_at=BLOCKED, reason=reason, parcel_key=key),
+    )
 
 
 def block_result(task_id: str, generation: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import tarfile
 from dataclasses import dataclass
@@ -14,7 +15,10 @@ from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import write
 from lienworker.store.folder import DataFolder, fsync_folder, rename
+from lienworker.store.pending import rebuild
 from lienworker.store.results import forget_pending
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,15 @@ def archive_pending(folder: DataFolder, *, compress: bool) -> Archive | None:
     path = folder.archive / f"pending-{stamp}.tar{'.gz' if compress else ''}"
     aside = path.with_name(f".{path.name}.part")
     hashes = _pack(files, aside, compress)
-    _verify(aside, hashes)
+    if broken := _verify(aside, hashes):
+        logger.warning("%s is no result any more; the pending files are made again", folder.pending / broken)
+        rebuild(folder)
+        files = [path for path in files if path.is_file()]
+        if _verify(aside, _pack(files, aside, compress)):
+            aside.unlink()
+            raise StoreError(
+                f"{folder.pending / broken} cannot be read and cannot be made again; nothing was archived."
+            )
     rename(aside, path, "archive")
     fsync_folder(folder.archive)
     with write("archive"):
@@ -55,16 +67,24 @@ def _pack(files: list[Path], aside: Path, compress: bool) -> dict[str, str]:
     return hashes
 
 
-def _verify(aside: Path, hashes: dict[str, str]) -> None:
-    """Reads the archive back from disk: every file is in it, whole, and is a result."""
-    found = {}
+def _verify(aside: Path, hashes: dict[str, str]) -> str | None:
+    """Reads the archive back from disk: every file is in it, whole. Gives the name of one that is no result."""
+    found, broken = {}, None
     with tarfile.open(aside) as archive:
         for member in archive:
             body = archive.extractfile(member)
             assert body is not None
             content = body.read()
-            json.loads(content)
+            broken = broken if _is_result(content) else member.name
             found[member.name] = hashlib.sha256(content).hexdigest()
     if found != hashes:
         aside.unlink()
         raise StoreError("The archive does not hold what was put into it; the pending files were left where they are.")
+    return broken
+
+
+def _is_result(content: bytes) -> bool:
+    try:
+        return isinstance(json.loads(content), dict)
+    except ValueError:
+        return False

@@ -16,12 +16,19 @@ import peewee
 
 from lienworker.errors import LienworkerError
 from lienworker.outbox.balance import balances, wrong_tallies
+from lienworker.outbox.mending import stranded_tasks, undelivered_results
 from lienworker.settings import Settings
-from lienworker.store.database import all_rows, database, open_store
+from lienworker.store import damage
+from lienworker.store.database import database, open_store
 from lienworker.store.folder import DataFolder
 from lienworker.store.migrations import schema_version
-from lienworker.store.pending import pending_path
+from lienworker.store.pending import differences
 from lienworker.store.room import room_in
+from lienworker.store.salvage import integrity_problems, rows_without_task
+
+#: Raw pages that are read without `--deep`; reading a million takes many minutes.
+READ_BY_DEFAULT = 2_000
+_REPAIR = "`lienworker doctor --repair` puts it right"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,7 @@ class Finding:
     words: str
 
 
-def examine(settings: Settings, find_redis: Callable[[], Path]) -> Iterator[Finding]:
+def examine(settings: Settings, find_redis: Callable[[], Path], *, deep: bool = False) -> Iterator[Finding]:
     """All checks, in the order in which trouble usually starts."""
     yield _environment()
     yield Finding("settings", True, f"mode {settings.mode}, {settings.process_count} x {settings.threads} threads")
@@ -45,13 +52,19 @@ def examine(settings: Settings, find_redis: Callable[[], Path]) -> Iterator[Find
         return
     yield _permissions(folder)
     yield _disk(settings, folder)
+    integrity = _integrity()
+    yield integrity
+    if not integrity.is_well:
+        return  # nothing else that it says can be believed
     with database.atomic("DEFERRED"):  # one view of the data, while workers go on
-        yield _integrity()
         yield _references()
+        yield _stranded()
         yield from _balance()
         yield _tallies()
-        yield _raw_files(folder)
-    yield _pending(folder)
+        yield _raw_files(folder, deep)
+    yield _nobodys_files(folder)
+    yield _archives(folder)
+    yield _pending(folder, deep)
 
 
 def _environment() -> Finding:
@@ -87,16 +100,15 @@ def _disk(settings: Settings, folder: DataFolder) -> Finding:
 
 
 def _integrity() -> Finding:
-    try:
-        words = [row[0] for row in all_rows("PRAGMA integrity_check(5)")]
-    except peewee.DatabaseError as problem:
-        words = [str(problem)]
-    return Finding("database", words == ["ok"], "; ".join(words))
+    words = integrity_problems()
+    if not words:
+        return Finding("database", True, "ok")
+    return Finding("database", False, f"damaged ({'; '.join(words)}): stop everything, then {_REPAIR}")
 
 
 def _references() -> Finding:
-    broken = all_rows("PRAGMA foreign_key_check")
-    return Finding("references", not broken, f"{len(broken)} rows without their task" if broken else "ok")
+    n = rows_without_task()
+    return Finding("references", not n, f"{n} rows without their task; {_REPAIR}" if n else "ok")
 
 
 def _balance() -> Iterator[Finding]:
@@ -107,26 +119,44 @@ def _balance() -> Iterator[Finding]:
 
 def _tallies() -> Finding:
     wrong = wrong_tallies()
-    return Finding("tallies", not wrong, "; ".join(wrong[:3]) if wrong else "ok")
+    return Finding("tallies", not wrong, f"{'; '.join(wrong[:3])}; {_REPAIR}" if wrong else "ok")
 
 
-def _raw_files(folder: DataFolder) -> Finding:
-    kept = all_rows("SELECT path FROM pages WHERE purged_at IS NULL")
-    missing = [path for (path,) in kept if not (folder.root / path).is_file()]
-    words = f"{len(missing)} raw pages are missing, such as {missing[0]}" if missing else "every page has its file"
-    return Finding("raw pages", not missing, words)
+def _stranded() -> Finding:
+    n = len(stranded_tasks()) + len(undelivered_results())
+    return Finding("steps", not n, f"{n} tasks lack their next step; {_REPAIR}" if n else "ok")
 
 
-def _pending(folder: DataFolder) -> Finding:
+def _raw_files(folder: DataFolder, deep: bool) -> Finding:
+    lost = list(damage.lost_pages(folder, None if deep else READ_BY_DEFAULT))
+    if not lost:
+        read = "all" if deep else f"the newest {READ_BY_DEFAULT:,}"
+        return Finding("raw pages", True, f"every page has its file; {read} were read")
+    kind = "missing" if lost[0].is_missing else "damaged"
+    words = f"{len(lost)} raw pages are missing or damaged, such as {lost[0].path} ({kind})"
+    return Finding("raw pages", False, f"{words}; `lienworker doctor --repair --refetch` fetches them again")
+
+
+def _nobodys_files(folder: DataFolder) -> Finding:
+    n, parts = len(damage.unnamed_raw_files(folder)), len(damage.leftover_parts(folder))
+    if not n and not parts:
+        return Finding("raw files", True, "none that no row names")
+    return Finding("raw files", False, f"{n} that no row names, {parts} half-written ones; {_REPAIR}")
+
+
+def _archives(folder: DataFolder) -> Finding:
+    damaged = damage.damaged_archives(folder)
+    if not damaged:
+        return Finding("archives", True, "ok")
+    path, words = damaged[0]
+    return Finding("archives", False, f"{len(damaged)} damaged, such as {path} ({words}); {_REPAIR}")
+
+
+def _pending(folder: DataFolder, deep: bool) -> Finding:
     """Files come a moment before their rows: only what differs twice is wrong."""
-    wrong = _pending_differences(folder)
+    most_read = None if deep else READ_BY_DEFAULT
+    wrong = differences(folder, most_read)
     if wrong:
         time.sleep(0.5)
-        wrong &= _pending_differences(folder)
-    return Finding("pending files", not wrong, f"{len(wrong)} differ from the database" if wrong else "ok")
-
-
-def _pending_differences(folder: DataFolder) -> set[str]:
-    rows = all_rows("SELECT task_id FROM results WHERE synced = 0 AND json_path IS NOT NULL")
-    wanted = {pending_path(task_id) for (task_id,) in rows}
-    return wanted ^ {f"pending/{path.name}" for path in folder.pending.glob("*.json")}
+        wrong &= differences(folder, most_read)
+    return Finding("pending files", not wrong, f"{len(wrong)} differ from the database; {_REPAIR}" if wrong else "ok")

@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from lienworker.broker import redis_url
-from lienworker.errors import BusyError, OperatorError, SettingsError
+from lienworker.errors import BusyError, OperatorError, SettingsError, StoreError
 from lienworker.lifeline import LIFELINE_FD
 from lienworker.outbox.leases import living
 from lienworker.settings import Settings
 from lienworker.stack.parts import PLAIN, Choice, Part, parts_of
 from lienworker.stack.redis_server import throw_data_away
+from lienworker.store.damage import known_damage
 from lienworker.store.database import open_store
 from lienworker.store.folder import DataFolder, try_lock
 
@@ -81,7 +82,11 @@ class Supervisor:
             self._wait_ready(self.children[-1])
 
     def tend(self) -> None:
-        """Restarts what has died or hangs; to be called a few times a second."""
+        """Restarts what has died or hangs; to be called a few times a second.
+
+        On a damaged database nothing is done any more: each further write could harm what can still be saved.
+        """
+        refuse_damage(self.folder)
         for child in self.children:
             if not child.is_alive:
                 self._revive(child)
@@ -188,6 +193,7 @@ def running_stack(settings: Settings, log: IO[bytes] | None = None, choice: Choi
     if choice.only and not settings.redis_url:
         raise SettingsError("REDIS_URL", "is not set: a part that runs alone needs the Redis that all parts share.")
     folder = open_store(settings.data_dir)
+    refuse_damage(folder)
     lock = _take_lock(folder, shared=choice.only is not None)
     supervisor = Supervisor(settings, folder, log, choice)
     try:
@@ -210,6 +216,15 @@ def _take_lock(folder: DataFolder, *, shared: bool) -> IO[str]:
             )
         time.sleep(0.05)
     return lock
+
+
+def refuse_damage(folder: DataFolder) -> None:
+    words = known_damage(folder)
+    if words:
+        raise StoreError(
+            f"{folder.database} is damaged ({words}); the stack does not run on it."
+            " `lienworker doctor --repair` saves what can be saved."
+        )
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:

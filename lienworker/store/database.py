@@ -23,6 +23,8 @@ BUSY_TIMEOUT = 30
 #: What the database itself can raise: locked, full, damaged. Statements for many rows raise sqlite3's own.
 DATABASE_TROUBLE = (peewee.DatabaseError, sqlite3.Error)
 
+_DAMAGE = ("malformed", "not a database", "corrupt")
+
 database = peewee.SqliteDatabase(None)
 
 
@@ -31,6 +33,8 @@ def open_store(root: Path) -> DataFolder:
     from lienworker.store.migrations import migrate
 
     folder = DataFolder(root).create()
+    if folder.salvaged.exists():
+        raise StoreError(f"A repair of {folder.database} was interrupted: `lienworker doctor --repair` finishes it.")
     connect(folder.database)
     try:
         with one_at_a_time(folder.root / "open.lock"):  # switching to WAL does not wait for others by itself
@@ -38,6 +42,11 @@ def open_store(root: Path) -> DataFolder:
     except DATABASE_TROUBLE as problem:
         raise StoreError(f"{folder.database} cannot be used: {problem}. `lienworker doctor` says more.") from None
     return folder
+
+
+def is_damage(problem: BaseException | None) -> bool:
+    """Whether SQLite says that the file itself is broken: no other try will do."""
+    return isinstance(problem, DATABASE_TROUBLE) and any(word in str(problem) for word in _DAMAGE)
 
 
 def connect(path: Path) -> None:

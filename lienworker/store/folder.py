@@ -78,6 +78,21 @@ class DataFolder:
         return self.root / "stack.lock"
 
     @property
+    def quarantine(self) -> Path:
+        """Where a repair puts what is damaged or belongs to nobody; nothing reads it."""
+        return self.root / "quarantine"
+
+    @property
+    def salvaged(self) -> Path:
+        """A repaired database that is whole and not yet in its place (see `store/swap.py`)."""
+        return self.root / "lienworker.db.salvaged"
+
+    @property
+    def damage_note(self) -> Path:
+        """There while the database is known to be damaged: no stack starts on it until it is repaired."""
+        return self.root / "damaged"
+
+    @property
     def redis_socket(self) -> Path:
         """The embedded Redis's socket: in the folder, or in a short private place where that is too long."""
         near = self.redis / "redis.sock"

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 from lienworker.store.database import dict_rows
@@ -71,6 +72,27 @@ def clear_away(folder: DataFolder) -> int:
     return len(old)
 
 
+def differences(folder: DataFolder, most_read: int | None = None) -> set[str]:
+    """Names of files that are missing, too much, or not what the database says; the newest `most_read` are read."""
+    wrong = {entry.name for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
+    rows = dict_rows("SELECT * FROM results WHERE synced = 0 AND json_path IS NOT NULL ORDER BY rowid DESC")
+    for n, row in enumerate(rows):
+        path = folder.root / row["json_path"]
+        is_read = most_read is None or n < most_read
+        if path.name in wrong and (not is_read or _is_as_stored(path, row)):
+            wrong.discard(path.name)
+        else:
+            wrong.add(path.name)
+    return wrong
+
+
+def _is_as_stored(path: Path, row: dict[str, Any]) -> bool:
+    try:
+        return path.read_bytes() == _content(with_data(row))
+    except FileNotFoundError:
+        return False
+
+
 def rebuild(folder: DataFolder) -> tuple[int, int]:
     """Makes the folder match the database; gives how many files were made and how many removed."""
     there = {entry.name for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
@@ -79,7 +101,7 @@ def rebuild(folder: DataFolder) -> tuple[int, int]:
         path = folder.root / row["json_path"]
         there.discard(path.name)
         whole = with_data(row)
-        if not path.is_file() or path.read_bytes() != _content(whole):
+        if not _is_as_stored(path, row):
             write_pending(folder, whole)
             made += 1
     for name in there:

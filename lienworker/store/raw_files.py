@@ -17,6 +17,7 @@ from lienworker.store.folder import DataFolder, aside_name, fsync_folder, rename
 
 #: Intel's library packs a page in a sixth of the time of zlib's level 3, and within 4 % of its size.
 _LEVEL = 2
+_REMEDY = "`lienworker doctor --repair --refetch` fetches such pages again."
 #: Folders whose parents this process has flushed.
 _durable: set[Path] = set()
 _EXTENSIONS = {
@@ -108,7 +109,7 @@ def read_page(path: Path, sha256: str) -> bytes:
     try:
         body = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as problem:
-        raise StoreError(f"The raw page {path} cannot be read: {problem}.") from None
+        raise StoreError(f"The raw page {path} cannot be read: {problem}. {_REMEDY}") from None
     if hashlib.sha256(body).hexdigest() != sha256:
-        raise StoreError(f"The raw page {path} is not the one that was stored: its hash differs.")
+        raise StoreError(f"The raw page {path} is not the one that was stored: its hash differs. {_REMEDY}")
     return body

@@ -19,6 +19,7 @@ from lienworker.web import (
     counties,
     imports,
     metrics,
+    openapi,
     outbox,
     overview,
     rawpage,
@@ -29,7 +30,7 @@ from lienworker.web import (
 from lienworker.web.guard import Guard
 from lienworker.web.live import Live
 from lienworker.web.pages import Page, Place, Question, View
-from lienworker.web.server import ACTION_SECONDS, Server, question_of
+from lienworker.web.server import ACTION_SECONDS, Server, StrangersInWords, form_of, question_of
 
 #: For people, and under /api for machines.
 VIEWS: dict[str, View] = {
@@ -38,7 +39,7 @@ VIEWS: dict[str, View] = {
     "/tasks/{task_id}": tasks.task_story,
     "/results": results.results,
     "/outbox": outbox.outbox,
-    r"/outbox/{row_id:\d{1,18}}": outbox.outbox_row,
+    r"/outbox/{row_id:[0-9]{1,18}}": outbox.outbox_row,
     "/counties": counties.counties,
     "/county": counties.county,
     "/imports": imports.imports,
@@ -66,6 +67,7 @@ def make_app(place: Place, guard: Guard) -> web.Application:
     rawpage.add_routes(server, app)
     results.add_routes(server, app)
     imports.add_routes(server, app)
+    openapi.add_routes(app)
 
     async def stop(_app: web.Application) -> None:
         await live.stop()
@@ -115,8 +117,7 @@ def _add_actions(server: Server, app: web.Application) -> None:
 
     async def act(request: web.Request) -> web.StreamResponse:
         """A long action goes on by itself; the audit tells how it went."""
-        form = {name: str(value) for name, value in (await request.post()).items()}
-        question = Question(dict(request.match_info), form)
+        question = Question(dict(request.match_info), await form_of(request))
         doing = asyncio.create_task(server.call(actions.perform, server.place, question))
         under_way.add(doing)
         doing.add_done_callback(under_way.discard)
@@ -148,6 +149,7 @@ async def _listen(runner: web.AppRunner, host: str, port: int, stopped: asyncio.
 
 async def serve(place: Place, guard: Guard, port: int, say: logging.Logger = logger) -> None:
     """Runs until it is told to stop."""
+    logging.getLogger("aiohttp.server").addFilter(StrangersInWords())
     runner = web.AppRunner(make_app(place, guard), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     stopped = asyncio.Event()

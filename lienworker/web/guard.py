@@ -52,7 +52,7 @@ class Guard:
     """The rules of one server. `token` None means that everybody on this machine may come in."""
 
     host: str
-    token: str | None
+    token: str | None = field(repr=False)
     allowed_hosts: frozenset[str] = frozenset()
     #: New at each start, so a form of an old page has to be loaded again.
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
@@ -71,7 +71,7 @@ class Guard:
         return address.is_loopback or not is_loopback(self.host)
 
     def knows_token(self, offered: str) -> bool:
-        return self.token is None or hmac.compare_digest(offered.encode(), self.token.encode())
+        return self.token is None or _same(offered, self.token)
 
     @property
     def cookie_value(self) -> str:
@@ -84,20 +84,20 @@ class Guard:
         kind, _, bearer = request.headers.get("Authorization", "").partition(" ")
         if kind.lower() == "bearer" and self.knows_token(bearer.strip()):
             return True
-        return hmac.compare_digest(request.cookies.get(COOKIE, "").encode(), self.cookie_value.encode())
+        return _same(request.cookies.get(COOKIE, ""), self.cookie_value)
 
     @property
     def csrf(self) -> str:
         return hmac.new(self.secret, b"csrf", hashlib.sha256).hexdigest()
 
     def is_ours(self, offered: str) -> bool:
-        return hmac.compare_digest(offered.encode(), self.csrf.encode())
+        return _same(offered, self.csrf)
 
     def seal(self, words: str) -> str:
-        return hmac.new(self.secret, b"said " + words.encode(), hashlib.sha256).hexdigest()[:32]
+        return hmac.new(self.secret, b"said " + _bytes(words), hashlib.sha256).hexdigest()[:32]
 
     def is_sealed(self, words: str, seal: str) -> bool:
-        return hmac.compare_digest(seal.encode(), self.seal(words).encode())
+        return _same(seal, self.seal(words))
 
     def is_same_origin(self, request: web.Request) -> bool:
         """Browsers say where a request comes from; one from elsewhere is refused whatever it carries."""
@@ -105,6 +105,16 @@ class Guard:
             return False
         origin = request.headers.get("Origin")
         return origin is None or urlsplit(origin).netloc == request.headers.get("Host")
+
+
+def _same(offered: str, true: str) -> bool:
+    """Takes the same time however much of it is right."""
+    return hmac.compare_digest(_bytes(offered), _bytes(true))
+
+
+def _bytes(text: str) -> bytes:
+    """Headers may hold any byte; aiohttp gives those that are no text as half characters."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _host_name(header: str) -> str | None:

@@ -7,7 +7,9 @@ import contextlib
 import logging
 import re
 import secrets
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 from aiohttp import BodyPartReader, web
 
@@ -23,6 +25,8 @@ from lienworker.web.server import Server
 
 _SHOWN = 100
 _CHUNK = 256 * 1024
+#: After so many bytes of a file that comes in it is asked whether there is still room.
+_LOOK_AT_DISK = 16 * 1024 * 1024
 
 logger = logging.getLogger(__name__)
 
@@ -65,24 +69,34 @@ def add_routes(server: Server, app: web.Application) -> None:
             importing.result()
         raise web.HTTPSeeOther("/imports")
 
-    app.router.add_get(r"/imports/{import_id:\d+}/rejects", rejects)
+    app.router.add_get(r"/imports/{import_id:[0-9]{1,18}}/rejects", rejects)
     app.router.add_post("/imports", take)
 
 
 async def _received(request: web.Request, place: Place) -> tuple[Path, str]:
     """The first file of the form, into the data folder, piece by piece."""
-    async for part in await request.multipart():
+    async for part in _parts_of(request):
         if isinstance(part, BodyPartReader) and part.filename:
             path = place.folder.root / f".upload-{secrets.token_hex(6)}.part"
             try:
                 with path.open("wb") as out:
                     while chunk := await part.read_chunk(_CHUNK):
                         out.write(chunk)
+                        if out.tell() // _LOOK_AT_DISK != (out.tell() - len(chunk)) // _LOOK_AT_DISK:
+                            _check_disk(place)
             except BaseException:
                 path.unlink(missing_ok=True)
                 raise
             return path, Path(part.filename).name[:200]
     raise CannotError("No file was sent.")
+
+
+async def _parts_of(request: web.Request) -> AsyncIterator[Any]:
+    try:
+        async for part in await request.multipart():
+            yield part
+    except (ValueError, LookupError, AssertionError):
+        raise CannotError("This is not a form with a file.") from None
 
 
 def _import(place: Place, path: Path, name: str) -> None:

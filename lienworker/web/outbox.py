@@ -12,7 +12,7 @@ from lienworker.store.monitor_outbox import groups_aside, lanes, list_rows
 from lienworker.web.pages import NotThereError, Page, Place, Question
 
 FILTERS = ("state", "topic", "reason", "fingerprint")
-_TOPICS = ("upload_raw", "upload_result", "report_failure")
+TOPICS = ("upload_raw", "upload_result", "report_failure")
 
 
 def wanted_of(question: Question) -> dict[str, str]:
@@ -32,7 +32,7 @@ def outbox(_place: Place, question: Question) -> Page:
         "rows": listing.rows,
         "more": listing.more,
         "looked_at_all": listing.looked_at_all,
-        "choices": {"state": OUTBOX_STATES, "topic": _TOPICS},
+        "choices": {"state": OUTBOX_STATES, "topic": TOPICS},
     }
     return Page("outbox.html", "Outbox", facts)
 

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 from yarl import URL
 
@@ -92,7 +93,7 @@ class Server:
     def middleware(self) -> Handler:
         @web.middleware
         async def judge(request: web.Request, handler: Handler) -> web.StreamResponse:
-            response = await self._judged(request, handler)
+            response = await self._answered(request, handler)
             if not response.prepared:
                 for name, value in HEADERS.items():
                     response.headers.setdefault(name, value)
@@ -109,7 +110,7 @@ class Server:
             refused = await self._refuse_change(request)
             if refused is not None:
                 return refused
-        return await self._answered(request, handler)
+        return await handler(request)
 
     async def _refuse_change(self, request: web.Request) -> web.Response | None:
         if self.place.read_only:
@@ -122,7 +123,7 @@ class Server:
 
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            return await handler(request)
+            return await self._judged(request, handler)
         except NotThereError as problem:
             return self._trouble(request, "Not there", str(problem), 404)
         except CannotError as problem:
@@ -159,8 +160,7 @@ class Server:
     async def login(self, request: web.Request) -> web.StreamResponse:
         if (request.content_length or 0) > _LOGIN_BYTES:
             raise web.HTTPRequestEntityTooLarge(max_size=_LOGIN_BYTES, actual_size=request.content_length or 0)
-        form = await request.post()
-        if self.guard.knows_token(str(form.get("token", ""))):
+        if self.guard.knows_token((await form_of(request)).get("token", "")):
             return self.let_in("/", request)
         return self.html(Page("login.html", "Who is there?", {"is_wrong": True}), 401)
 
@@ -170,8 +170,26 @@ async def _offered_csrf(request: web.Request) -> str:
     if CSRF_HEADER in request.headers:
         return request.headers[CSRF_HEADER]
     if request.content_type == "application/x-www-form-urlencoded":
-        return str((await request.post()).get(CSRF_FIELD, ""))
+        return (await form_of(request)).get(CSRF_FIELD, "")
     return request.query.get(CSRF_FIELD, "")
+
+
+async def form_of(request: web.Request) -> dict[str, str]:
+    """What a form says; one that is against the rules is the visitor's fault."""
+    try:
+        return {name: str(value) for name, value in (await request.post()).items()}
+    except (ValueError, LookupError, AssertionError):
+        raise web.HTTPBadRequest(reason="The form cannot be read") from None
+
+
+class StrangersInWords(logging.Filter):
+    """What is no request at all is one line in the log: nobody may fill it with traces from outside."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
+            record.msg, record.args, record.exc_info = "something that is no request was refused", (), None
+            record.levelno, record.levelname = logging.INFO, "INFO"
+        return True
 
 
 def question_of(request: web.Request) -> Question:

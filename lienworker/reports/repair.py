@@ -1,0 +1,230 @@
+"""`doctor --repair`: what would be put right, as sentences first, then done. Doing it twice does nothing more.
+
+The database comes first, since everything else is judged by it. What cannot be rebuilt is never deleted: it goes to
+`quarantine/`, and the audit keeps what was done.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from lienworker.errors import BusyError, StoreError
+from lienworker.outbox import mending
+from lienworker.outbox.balance import TALLY_TABLES, balances, book_losses, count_again, wrong_tallies
+from lienworker.outbox.deliveries import configure
+from lienworker.reports.doctor import READ_BY_DEFAULT
+from lienworker.settings import Settings
+from lienworker.store import damage, pending, salvage, swap
+from lienworker.store.audit import note_action
+from lienworker.store.clock import rfc3339
+from lienworker.store.database import close, connect, open_store, write
+from lienworker.store.folder import DataFolder, try_lock
+
+#: Whoever looks whether a stack runs has the lock for as long as it looks.
+_LOCK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One thing to put right: what is wrong, what will be done about it, and doing it."""
+
+    check: str
+    words: str
+    n: int
+    act: Callable[[], object]
+
+
+@contextmanager
+def alone_on(settings: Settings) -> Iterator[DataFolder]:
+    """Nobody else uses the folder while it is repaired."""
+    folder = DataFolder(settings.data_dir).create()
+    configure(settings.mode)
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while (lock := try_lock(folder.lock)) is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if lock is None:
+        raise BusyError(f"A stack runs on {folder.root}: stop it first, then repair.")
+    try:
+        others = _who_has_open(folder.database)
+        if others:
+            raise BusyError(f"{folder.database} is in use by {', '.join(others)}: stop that first, then repair.")
+        yield folder
+    finally:
+        close()
+        lock.close()
+
+
+def _who_has_open(path: Path) -> list[str]:
+    """Other processes of ours that have the file open, as far as the system tells."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and any(file.path == str(path.resolve()) for file in process.open_files()):
+                found.append(f"process {process.pid} ({process.name()})")
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def database_repair(folder: DataFolder) -> Repair | None:
+    """What has to be done before the database can be believed; None where it is sound."""
+    stamp = _stamp()
+    if folder.salvaged.exists():
+        words = "a repair was interrupted: the salvaged database takes its place"
+        return Repair("database", words, 1, lambda: swap.finish_swap(folder, stamp))
+    connect(folder.database)
+    problems = salvage.integrity_problems()
+    if not problems:
+        return None
+    words = (
+        f"{folder.database} is damaged ({problems[0]}): its indexes are made again; if that is not enough, what can be"
+        f" read is saved into a new file, and the broken one goes to {folder.quarantine / stamp}"
+    )
+    return Repair("database", words, 1, lambda: _mend_database(folder, stamp))
+
+
+def _mend_database(folder: DataFolder, stamp: str) -> None:
+    if salvage.rebuild_indexes():
+        with write("repair"):
+            note_action("repair", "indexes of the database", 1)
+        return
+    saved = salvage.salvage_into(folder.database, swap.part_of(folder), TALLY_TABLES)
+    if not any(saved.rows.values()):
+        close()
+        swap.part_of(folder).unlink(missing_ok=True)
+        raise StoreError(
+            f"Nothing of {folder.database} can be read. Restore a backup; or move the file away and import your lists"
+            " again: the raw pages are still there."
+        )
+    with write("salvaged"):
+        count_again()
+        mending.report_again()
+        note_action("repair", f"database: {saved.in_words()}"[:500], book_losses())
+    if salvage.integrity_problems():
+        raise StoreError("The salvaged database is not whole either; nothing was changed. Restore a backup.")
+    salvage.close_for_good()
+    swap.declare_whole(folder)
+    swap.finish_swap(folder, stamp)
+
+
+def other_repairs(folder: DataFolder, *, deep: bool, refetch: bool) -> list[Repair]:
+    """Everything else that is not as it should be, in the order in which it is put right."""
+    open_store(folder.root)
+    stamp = _stamp()
+    found = [
+        *_rows(),
+        *_steps(),
+        *_counts(),
+        *_raw_files(folder, stamp, deep=deep, refetch=refetch),
+        *_other_files(folder, stamp),
+        *_pending(folder),
+    ]
+    if folder.damage_note.exists():
+        found.append(Repair("damage note", "the stack may start again", 1, folder.damage_note.unlink))
+    return found
+
+
+def carry_out(repair: Repair) -> None:
+    """Does it and keeps it in the audit. The database's own repair writes its own line, into what it has made."""
+    repair.act()
+    if repair.check != "database":
+        with write("repair"):
+            note_action("repair", f"{repair.check}: {repair.words}"[:500], repair.n)
+
+
+def _rows() -> Iterator[Repair]:
+    n = salvage.rows_without_task()
+    if n:
+        words = f"{n:,} rows without their task: the task is made again from its page, or the row goes"
+        yield Repair("references", words, n, _in_transaction(salvage.drop_what_has_no_task))
+
+
+def _steps() -> Iterator[Repair]:
+    stranded = mending.stranded_tasks()
+    if stranded:
+        words = f"{len(stranded):,} tasks lack their next step or their result: they go round again"
+        act = _in_transaction(lambda: mending.send_round_again(mending.stranded_tasks()))
+        yield Repair("tasks", words, len(stranded), act)
+    unsent = mending.undelivered_results()
+    if unsent:
+        words = f"{len(unsent):,} results that no row would deliver: they get their rows again"
+        act = _in_transaction(lambda: mending.deliver_again(mending.undelivered_results()))
+        yield Repair("deliveries", words, len(unsent), act)
+
+
+def _counts() -> Iterator[Repair]:
+    off = [side for side in balances() if not side.holds]
+    if off:
+        n = sum(abs(side.added - side.purged - side.there) for side in off)
+        words = f"{n:,} outbox rows were lost or never counted: they are booked, so that the balance holds again"
+        yield Repair("outbox balance", words, n, _in_transaction(book_losses))
+    wrong = wrong_tallies()
+    if wrong:
+        words = f"{len(wrong):,} counts differ from the rows ({wrong[0]}): they are counted again"
+        yield Repair("tallies", words, len(wrong), _in_transaction(count_again))
+
+
+def _in_transaction(act: Callable[[], object]) -> Callable[[], object]:
+    def done() -> None:
+        with write("mend"):
+            act()
+
+    return done
+
+
+def _raw_files(folder: DataFolder, stamp: str, *, deep: bool, refetch: bool) -> Iterator[Repair]:
+    lost = list(damage.lost_pages(folder, None if deep else READ_BY_DEFAULT))
+    broken = sorted({folder.root / page.path for page in lost if not page.is_missing})
+    if broken:
+        words = f"{len(broken):,} raw pages are damaged, such as {broken[0]}: they go to quarantine"
+        yield Repair("raw pages", words, len(broken), lambda: _put_away(folder, broken, stamp))
+    ids = sorted({page.task_id for page in lost if page.has_ended})
+    if ids and refetch:
+        words = f"{len(ids):,} tasks whose raw page is missing or damaged: their pages are fetched again"
+        act = _in_transaction(lambda: mending.send_round_again(ids))
+        yield Repair("raw pages", words, len(ids), act)
+    nobodys = damage.unnamed_raw_files(folder)
+    if nobodys:
+        words = f"{len(nobodys):,} raw files that no row names, such as {nobodys[0]}: they go to quarantine"
+        yield Repair("raw files", words, len(nobodys), lambda: _put_away(folder, nobodys, stamp))
+
+
+def _other_files(folder: DataFolder, stamp: str) -> Iterator[Repair]:
+    archives = damage.damaged_archives(folder)
+    for path, trouble in archives:
+        words = f"{path} is damaged ({trouble}): it goes to quarantine; its results are in the database"
+        yield Repair("archives", words, 1, partial(_put_away, folder, [path], stamp))
+    parts = damage.leftover_parts(folder)
+    if parts:
+        words = f"{len(parts):,} half-written files of processes that died, such as {parts[0]}: they are removed"
+        yield Repair("leftovers", words, len(parts), lambda: _remove(parts))
+
+
+def _pending(folder: DataFolder) -> Iterator[Repair]:
+    n = len(pending.differences(folder))
+    if n:
+        words = f"{n:,} files in {folder.pending} differ from the database: they are made again from it"
+        yield Repair("pending files", words, n, lambda: pending.rebuild(folder))
+
+
+def _put_away(folder: DataFolder, paths: list[Path], stamp: str) -> None:
+    for path in paths:
+        if path.exists():
+            damage.put_into_quarantine(folder, path, stamp)
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _stamp() -> str:
+    return rfc3339().replace(":", "").replace("-", "").replace(".", "")

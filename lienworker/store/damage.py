@@ -1,0 +1,136 @@
+"""Files of a data folder that are damaged, missing or nobody's: finding them, and putting them into quarantine."""
+
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lienworker.errors import StoreError
+from lienworker.store.database import all_rows, execute, one_row
+from lienworker.store.folder import DataFolder, fsync_folder, write_durably
+from lienworker.store.pages import PageRecord
+from lienworker.store.raw_files import read_page
+
+#: A file on its way is renamed within seconds; one that is this old was left by a kill.
+_OLD_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class LostPage:
+    """A page whose raw file is missing or is not what was stored."""
+
+    task_id: str
+    path: str
+    is_missing: bool
+    has_ended: bool
+
+
+def lost_pages(folder: DataFolder, most_read: int | None) -> Iterator[LostPage]:
+    """Every missing raw file; damaged ones among the newest `most_read` (None: among all), undelivered first.
+
+    Of a task only the newest page counts, and the one behind its result: nothing reads those before.
+    """
+    sql = (
+        "SELECT p.task_id, p.path, p.sha256, t.status IN ('completed', 'failed', 'expired')"
+        " FROM pages p JOIN tasks t ON t.task_id = p.task_id LEFT JOIN results r ON r.task_id = p.task_id"
+        " WHERE p.purged_at IS NULL AND (p.generation = r.generation"
+        "  OR p.generation = (SELECT max(generation) FROM pages WHERE task_id = p.task_id))"
+        " ORDER BY coalesce(r.synced, 0), p.rowid DESC"
+    )
+    for n, (task_id, path, sha256, has_ended) in enumerate(execute(sql)):
+        place = folder.root / path
+        if not place.is_file():
+            yield LostPage(task_id, path, True, bool(has_ended))
+        elif most_read is None or n < most_read:
+            try:
+                read_page(place, sha256)
+            except StoreError:
+                yield LostPage(task_id, path, False, bool(has_ended))
+
+
+def trouble_of(path: Path, sha256: str) -> str | None:
+    """What is wrong with a page's raw file, in words; None where it is whole."""
+    try:
+        read_page(path, sha256)
+    except StoreError as problem:
+        return str(problem)
+    return None
+
+
+def is_lost(folder: DataFolder, page: PageRecord) -> bool:
+    """Whether a page that the site need not send again is one that we do not have; a purged one is not missed."""
+    if trouble_of(folder.root / page.path, page.sha256) is None:
+        return False
+    sql = "SELECT purged_at FROM pages WHERE task_id = ? AND generation = ?"
+    return bool(one_row(sql, (page.task_id, page.generation)) == (None,))
+
+
+def unnamed_raw_files(folder: DataFolder) -> list[Path]:
+    """Raw files that no row speaks of: a kill between file and row, or rows that were lost."""
+    named = {row[0] for row in all_rows("SELECT path FROM pages UNION SELECT path FROM doomed_files")}
+    young = time.time() - _OLD_SECONDS
+    found = (path for path in folder.raw.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return [path for path in found if str(path.relative_to(folder.root)) not in named and _modified(path) < young]
+
+
+def leftover_parts(folder: DataFolder) -> list[Path]:
+    """Files that were being written when their process died."""
+    young = time.time() - _OLD_SECONDS
+    places = [folder.root.glob(".*.part"), *(place.rglob(".*.part") for place in (folder.raw, folder.pending))]
+    places.append(folder.archive.glob(".*.part"))
+    return [path for place in places for path in place if _modified(path) < young]
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # it has just got its name
+        return time.time()
+
+
+def damaged_archives(folder: DataFolder) -> list[tuple[Path, str]]:
+    """Archives that cannot be read to their end, each with the reason."""
+    return [(path, words) for path in sorted(folder.archive.glob("*.tar*")) if (words := _archive_trouble(path))]
+
+
+def _archive_trouble(path: Path) -> str | None:
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                body = archive.extractfile(member)
+                if body is None:
+                    return f"{member.name} in it is no file"
+                json.loads(body.read())
+    except (OSError, EOFError, tarfile.TarError, zlib.error, ValueError) as problem:
+        return str(problem) or type(problem).__name__
+    return None
+
+
+def put_into_quarantine(folder: DataFolder, path: Path, stamp: str) -> Path:
+    """Moves a file, keeping its place within the folder, so that a person finds and understands it."""
+    place = folder.quarantine / stamp / path.relative_to(folder.root)
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.replace(path, place)
+    fsync_folder(path.parent)
+    return place
+
+
+def note_damage(folder: DataFolder, words: str) -> None:
+    """The database is broken: whoever runs the stack stops it, and nobody starts it before it is repaired."""
+    if not folder.damage_note.exists():
+        with suppress(OSError):  # a full disk, perhaps: the next one who meets the damage tries again
+            write_durably(folder.damage_note, words + "\n")
+
+
+def known_damage(folder: DataFolder) -> str | None:
+    try:
+        return folder.damage_note.read_text(encoding="utf-8").strip() or "damaged"
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,37 @@
+"""A salvaged database takes the place of the broken one, whenever the process may die.
+
+The salvaged file gets its name only when it is whole. From then on it is the truth: whoever finds it finishes the swap.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lienworker.store.damage import put_into_quarantine
+from lienworker.store.folder import DataFolder, fsync_folder
+
+
+def part_of(folder: DataFolder) -> Path:
+    """Where the new file grows."""
+    return folder.root / ".lienworker.db.part"
+
+
+def declare_whole(folder: DataFolder) -> None:
+    handle = os.open(part_of(folder), os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    os.replace(part_of(folder), folder.salvaged)
+    fsync_folder(folder.root)
+
+
+def finish_swap(folder: DataFolder, stamp: str) -> None:
+    """The broken file goes to quarantine with its log, and the new one takes its name."""
+    for suffix in ("-shm", "-wal", ""):  # a log without its file harms nobody; a log beside another file would
+        path = Path(f"{folder.database}{suffix}")
+        if path.exists():
+            put_into_quarantine(folder, path, stamp)
+    os.replace(folder.salvaged, folder.database)
+    fsync_folder(folder.root)
