@@ -336,7 +336,9 @@ class Settings:
             try:
                 chosen[item.name] = item.metadata["parse"](text)
             except ValueError as problem:
-                shown = "the given value" if item.metadata["secret"] else repr(text)
+                shown = (
+                    "the given value" if item.metadata["secret"] else repr(text if len(text) < 100 else text[:99] + "…")
+                )
                 raise SettingsError(item.metadata["env"], f"{shown} cannot be used: {problem}.") from None
         chosen.setdefault("data_dir", _folder("data"))
         return cls(**chosen)._checked()

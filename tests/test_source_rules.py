@@ -35,7 +35,6 @@ PUT_INTO_SQL = {
     "name": "a key of a dataclass of ours or of a constant, never a visitor's",
     "where": "a text of this module with question marks",
     "self.condition": "made of the conditions of outbox/settled.py",
-    "table": "one of four names in a tuple",
     "verb": "SELECT count(*) or DELETE",
     "part": "one of two texts of this module",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import click
 
@@ -36,7 +37,19 @@ _DOCTOR = "`lienworker doctor` says more"
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(context_settings=_HELP)
+class Program(click.Group):
+    """All commands, with the mistakes that any of them can meet."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UnicodeEncodeError:
+            raise click.UsageError("An argument or a setting holds bytes that are no text.") from None
+        except OverflowError:
+            raise click.UsageError("A number is too large.") from None
+
+
+@click.group(cls=Program, context_settings=_HELP)
 @click.version_option(__version__, "-V", "--version")
 def cli() -> None:
     """Scrape county tax-lien parcels. Everything is kept in the data folder first.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lienworker.store.queries import TaskFilter
 
 _STATUSES = ["pending", "processing", "completed", "failed", "expired"]
+_LONGEST_TEXT = 500
 _COLUMNS = ("task_id", "status", "queue", "platform", "county", "parcel_id", "reason", "url")
 
 filter_options = with_options(
@@ -40,6 +41,8 @@ filter_options = with_options(
 def filter_of(options: dict[str, Any]) -> TaskFilter:
     from lienworker.store.queries import TaskFilter
 
+    if len(options.get("text") or "") > _LONGEST_TEXT:
+        raise click.UsageError(f"--text is longer than {_LONGEST_TEXT} characters.")
     return TaskFilter(**options)
 
 

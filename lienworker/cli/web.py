@@ -68,5 +68,5 @@ def _token(host: str, settings: Settings, folder: DataFolder) -> tuple[str | Non
 
 def _address(host: str, port: int) -> str:
     """Where to open it: a server on all addresses is on this machine's own, too."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  not what we listen on
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # not what we listen on  # noqa: S104 # nosec B104
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

@@ -46,7 +46,7 @@ class RejectsFile:
         self.close()
 
     def _open(self) -> TextIO:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = self.path.open("w", encoding="utf-8", newline="")
         csv.writer(file).writerow(HEADER)
         return file

@@ -7,6 +7,7 @@ and no environment. So the same page gives the same record tomorrow, and stored 
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,15 @@ from lienworker.platforms.record import Record
 __all__ = ["Page", "Platform", "Record", "Target"]
 
 T = TypeVar("T")
+
+_MOST_TAGS = 500_000
+#: libxml2 compares each attribute of a tag with all before it: a hundred kilobytes of them take seconds.
+_MOST_ATTRIBUTES = 1_000
+_LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{10000,}")
+
+
+def _is_overloaded(tag: str) -> bool:
+    return len(tag.split(maxsplit=_MOST_ATTRIBUTES)) > _MOST_ATTRIBUTES
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,14 @@ class Page:
 
     @cached_property
     def selector(self) -> Selector:
-        """As parsel makes it, but of plain elements: `lxml.html` looks a class up in Python for each of them."""
+        """As parsel makes it, but of plain elements: `lxml.html` looks a class up in Python for each of them.
+
+        Refuses what would hold a worker up: no page for people has half a million tags.
+        """
+        if self.text.count("<") > _MOST_TAGS or any(_is_overloaded(tag) for tag in _LONG_TAG.findall(self.text)):
+            raise PageError(
+                "too_complex", "the page is built to be slow: too many tags, or a tag of too many attributes"
+            )
         source = self.text.strip().replace("\x00", "").encode("utf-8", "replace") or b"<html/>"
         parser = etree.HTMLParser(recover=True, encoding="utf-8", huge_tree=True)
         root = etree.fromstring(source, parser)

@@ -24,7 +24,7 @@ from lienworker.store.folder import DataFolder
 from lienworker.store.migrations import schema_version
 from lienworker.store.pending import differences
 from lienworker.store.room import room_in
-from lienworker.store.salvage import integrity_problems, rows_without_task
+from lienworker.store.salvage import integrity_problems, unusable_rows
 
 #: Raw pages that are read without `--deep`; reading a million takes many minutes.
 READ_BY_DEFAULT = 2_000
@@ -88,6 +88,9 @@ def _permissions(folder: DataFolder) -> Finding:
         return Finding("data folder", False, f"{folder.root} cannot be written")
     if mode & 0o022:
         return Finding("data folder", False, f"others can write to {folder.root} (mode {mode:o}); chmod go-w")
+    if mode & 0o055 and stat.S_IMODE(folder.database.stat().st_mode) & 0o077:
+        words = f"others can read {folder.database}, which holds the passwords of proxies; chmod 600"
+        return Finding("data folder", False, words)
     return Finding("data folder", True, f"{folder.root}, schema version {schema_version()}")
 
 
@@ -107,8 +110,8 @@ def _integrity() -> Finding:
 
 
 def _references() -> Finding:
-    n = rows_without_task()
-    return Finding("references", not n, f"{n} rows without their task; {_REPAIR}" if n else "ok")
+    n = unusable_rows()
+    return Finding("references", not n, f"{n} rows without their task, or unreadable; {_REPAIR}" if n else "ok")
 
 
 def _balance() -> Iterator[Finding]:

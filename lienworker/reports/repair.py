@@ -141,10 +141,10 @@ def carry_out(repair: Repair) -> None:
 
 
 def _rows() -> Iterator[Repair]:
-    n = salvage.rows_without_task()
+    n = salvage.unusable_rows()
     if n:
-        words = f"{n:,} rows without their task: the task is made again from its page, or the row goes"
-        yield Repair("references", words, n, _in_transaction(salvage.drop_what_has_no_task))
+        words = f"{n:,} rows without their task, or unreadable: a task is made again from its page, other rows go"
+        yield Repair("references", words, n, _in_transaction(salvage.drop_unusable_rows))
 
 
 def _steps() -> Iterator[Repair]:

@@ -35,6 +35,7 @@ def open_store(root: Path) -> DataFolder:
     folder = DataFolder(root).create()
     if folder.salvaged.exists():
         raise StoreError(f"A repair of {folder.database} was interrupted: `lienworker doctor --repair` finishes it.")
+    folder.make_database_private()
     connect(folder.database)
     try:
         with one_at_a_time(folder.root / "open.lock"):  # switching to WAL does not wait for others by itself

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from lienworker.store.database import dict_rows, execute
+from lienworker.store.results import with_data
 
 
 def stored_records() -> Iterator[dict[str, Any]]:
     """Every result with what it is of, `data` as an object."""
     for row in dict_rows("SELECT task_id, parcel_id, platform, state, county, fetched_at, data FROM results"):
-        row["data"] = json.loads(row["data"])
-        yield row
+        yield with_data(row)
 
 
 def page_times() -> Iterator[tuple[str, int]]:

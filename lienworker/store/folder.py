@@ -111,6 +111,16 @@ class DataFolder:
             raise StoreError(f"The data folder {self.root} cannot be made: {problem.strerror}.") from None
         return self
 
+    def make_database_private(self) -> None:
+        """Its owner's only, also in a folder that others may read: it holds the passwords of proxies.
+
+        SQLite gives its log the same mode.
+        """
+        try:
+            os.close(os.open(self.database, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as problem:
+            raise StoreError(f"{self.database} cannot be written: {problem.strerror}.") from None
+
     def worker_id(self) -> str:
         """The worker's name, made once: tasks are booked under it at the Gateway."""
         machine = socket.gethostname()[:40] or "worker"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
+from lienworker.errors import StoreError
 from lienworker.store.clock import rfc3339
 from lienworker.store.database import dict_rows, execute, execute_many, storable
 
@@ -97,7 +98,11 @@ def result(task_id: str) -> dict[str, Any] | None:
 
 
 def with_data(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "data": json.loads(row["data"])}
+    try:
+        return {**row, "data": json.loads(row["data"])}
+    except ValueError:
+        words = f"The result of task {row['task_id']} is damaged in the database."
+        raise StoreError(f"{words} `lienworker doctor --repair` has it made again.") from None
 
 
 def forget_pending(paths: list[str]) -> None:

@@ -55,8 +55,11 @@ def integrity_problems(most: int = 5) -> list[str]:
     return [] if words == ["ok"] else words
 
 
-def rows_without_task() -> int:
-    return len(all_rows("PRAGMA foreign_key_check"))
+def unusable_rows() -> int:
+    """Rows whose task is not there, and rows whose JSON is none: SQLite itself does not see these."""
+    (results,) = one_row("SELECT count(*) FROM results WHERE NOT json_valid(data)")
+    (targets,) = one_row("SELECT count(*) FROM tasks WHERE NOT json_valid(target_json)")
+    return len(all_rows("PRAGMA foreign_key_check")) + int(results) + int(targets)
 
 
 def rebuild_indexes() -> bool:
@@ -85,7 +88,7 @@ def salvage_into(broken: Path, new: Path, leave_out: Collection[str]) -> Salvage
         for name, _ in triggers:
             execute(f"DROP TRIGGER {name}")
         _copy_tables(source, saved, leave_out)
-        drop_what_has_no_task()
+        drop_unusable_rows()
         for _, sql in triggers:
             execute(sql)
     return saved
@@ -201,8 +204,12 @@ def _keep_sequences(source: sqlite3.Connection) -> None:
         execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", (seq, name))
 
 
-def drop_what_has_no_task() -> None:
-    """A task whose row is lost is made again from its page; what has not even that, cannot be done any more."""
+def drop_unusable_rows() -> None:
+    """A task whose row is lost is made again from its page; what has not even that, cannot be done any more.
+
+    A result that cannot be read goes: its task is sent round again.
+    """
+    execute("UPDATE tasks SET target_json = '{}' WHERE NOT json_valid(target_json)")
     _rebuild_tasks()
     execute("DELETE FROM results WHERE NOT json_valid(data)")
     for table in ("pages", "results", "outbox"):

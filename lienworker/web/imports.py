@@ -59,7 +59,7 @@ def add_routes(server: Server, app: web.Application) -> None:
     async def take(request: web.Request) -> web.StreamResponse:
         """Keeps the file, answers, and imports while the visitor watches the list."""
         await server.call(_check_room, server.place)
-        path, name = await _received(request, server.place)
+        path, name = await _received(request, server)
         importing = asyncio.create_task(server.call(_import, server.place, path, name))
         running.add(importing)
         importing.add_done_callback(running.discard)
@@ -73,17 +73,17 @@ def add_routes(server: Server, app: web.Application) -> None:
     app.router.add_post("/imports", take)
 
 
-async def _received(request: web.Request, place: Place) -> tuple[Path, str]:
+async def _received(request: web.Request, server: Server) -> tuple[Path, str]:
     """The first file of the form, into the data folder, piece by piece."""
     async for part in _parts_of(request):
         if isinstance(part, BodyPartReader) and part.filename:
-            path = place.folder.root / f".upload-{secrets.token_hex(6)}.part"
+            path = server.place.folder.root / f".upload-{secrets.token_hex(6)}.part"
             try:
                 with path.open("wb") as out:
                     while chunk := await part.read_chunk(_CHUNK):
                         out.write(chunk)
                         if out.tell() // _LOOK_AT_DISK != (out.tell() - len(chunk)) // _LOOK_AT_DISK:
-                            _check_disk(place)
+                            await server.call(_check_room, server.place)
             except BaseException:
                 path.unlink(missing_ok=True)
                 raise

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -183,6 +185,26 @@ def test_a_reply_is_bounded_in_size(gateway: ReferenceGateway) -> None:
     outcome = unavailable(gateway, CALLS["work"], max_reply_bytes=50_000)
     assert outcome.kind is Kind.GARBAGE
     assert "larger than 50000 bytes" in outcome.words
+
+
+def test_a_packed_reply_takes_no_more_memory_than_the_bound_allows() -> None:
+    """We ask for plain replies; what comes packed all the same is bounded too."""
+    bound = 2_000_000
+    bomb = gzip.compress(b" " * 200_000_000)
+
+    async def body(url: str) -> Outcome[Any]:
+        async with GatewayClient(url, "t", "w", timeouts=Timeouts(), max_reply_bytes=bound) as client:
+            return await CALLS["results"](client)
+
+    with saying(_http("200 OK", bomb, "Content-Encoding: gzip")) as url:
+        tracemalloc.start()
+        try:
+            outcome = run(body(url))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert isinstance(outcome, Unavailable)
+    assert peak < 4 * bound + 10_000_000
 
 
 def test_a_large_task_fits_the_usual_bound(gateway: ReferenceGateway) -> None:

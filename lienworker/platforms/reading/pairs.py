@@ -84,7 +84,8 @@ def _value_after(tokens: list[Token], index: int) -> tuple[str, ...]:
 def _lines(tokens: list[Token], start: int, home: Element, extent: Element | None) -> tuple[str, ...]:
     lines: list[str] = []
     last = -1
-    for token in tokens[start:]:
+    for at in range(start, len(tokens)):  # a slice would copy the whole page for each label
+        token = tokens[at]
         if token.label or token.barrier or len(lines) > _MAX_LINES:
             break
         if not (_inside(token.element, extent) if extent is not None else _inline_of(token.element, home)):
@@ -186,10 +187,14 @@ def _mark_label_columns(tokens: list[Token]) -> None:
         if token.cell is not None:
             cells[token.cell].append(token)
     columns: dict[tuple[Element, int], list[Token]] = defaultdict(list)
+    places: dict[Element, dict[Element, int]] = {}
     for cell, inside in cells.items():
         row = cell.getparent()
         if len(inside) == 1 and not inside[0].barrier:
-            columns[row.getparent(), row.index(cell)].append(inside[0])
+            # Counted once a row: `row.index(cell)` counts from the left each time.
+            if row not in places:
+                places[row] = {child: place for place, child in enumerate(row)}
+            columns[row.getparent(), places[row][cell]].append(inside[0])
     two_column = _two_column_tables(cells)
     for (table, place), column in columns.items():
         mostly = sum(token.label for token in column) * 2 >= len(column)
