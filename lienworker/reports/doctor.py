@@ -21,6 +21,7 @@ from lienworker.settings import Settings
 from lienworker.store import damage
 from lienworker.store.database import database, open_store
 from lienworker.store.folder import DataFolder
+from lienworker.store.leftovers import old_leftovers
 from lienworker.store.migrations import schema_version
 from lienworker.store.pending import differences
 from lienworker.store.room import room_in
@@ -141,7 +142,7 @@ def _raw_files(folder: DataFolder, deep: bool) -> Finding:
 
 
 def _nobodys_files(folder: DataFolder) -> Finding:
-    n, parts = len(damage.unnamed_raw_files(folder)), len(damage.leftover_parts(folder))
+    n, parts = len(damage.unnamed_raw_files(folder)), len(old_leftovers(folder))
     if not n and not parts:
         return Finding("raw files", True, "none that no row names")
     return Finding("raw files", False, f"{n} that no row names, {parts} half-written ones; {_REPAIR}")

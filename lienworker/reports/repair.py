@@ -27,6 +27,7 @@ from lienworker.store.audit import note_action
 from lienworker.store.clock import rfc3339
 from lienworker.store.database import close, connect, open_store, write
 from lienworker.store.folder import DataFolder, try_lock
+from lienworker.store.leftovers import old_leftovers, remove_leftovers
 
 #: Whoever looks whether a stack runs has the lock for as long as it looks.
 _LOCK_SECONDS = 1.0
@@ -104,7 +105,7 @@ def _mend_database(folder: DataFolder, stamp: str) -> None:
             f"Nothing of {folder.database} can be read. Restore a backup; or move the file away and import your lists"
             " again: the raw pages are still there."
         )
-    with write("salvaged"):
+    with write("salvage_books"):
         count_again()
         mending.report_again()
         note_action("repair", f"database: {saved.in_words()}"[:500], book_losses())
@@ -202,10 +203,10 @@ def _other_files(folder: DataFolder, stamp: str) -> Iterator[Repair]:
     for path, trouble in archives:
         words = f"{path} is damaged ({trouble}): it goes to quarantine; its results are in the database"
         yield Repair("archives", words, 1, partial(_put_away, folder, [path], stamp))
-    parts = damage.leftover_parts(folder)
+    parts = old_leftovers(folder)
     if parts:
         words = f"{len(parts):,} half-written files of processes that died, such as {parts[0]}: they are removed"
-        yield Repair("leftovers", words, len(parts), lambda: _remove(parts))
+        yield Repair("leftovers", words, len(parts), lambda: remove_leftovers(folder))
 
 
 def _pending(folder: DataFolder) -> Iterator[Repair]:
@@ -219,11 +220,6 @@ def _put_away(folder: DataFolder, paths: list[Path], stamp: str) -> None:
     for path in paths:
         if path.exists():
             damage.put_into_quarantine(folder, path, stamp)
-
-
-def _remove(paths: list[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
 
 
 def _stamp() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tarfile
 import time
 import zlib
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from lienworker.errors import StoreError
 from lienworker.store.database import all_rows, execute, one_row
-from lienworker.store.folder import DataFolder, fsync_folder, write_durably
+from lienworker.store.folder import DataFolder, fsync_folder, rename, write_durably
 from lienworker.store.pages import PageRecord
 from lienworker.store.raw_files import read_page
 
@@ -80,14 +79,6 @@ def unnamed_raw_files(folder: DataFolder) -> list[Path]:
     return [path for path in found if str(path.relative_to(folder.root)) not in named and _modified(path) < young]
 
 
-def leftover_parts(folder: DataFolder) -> list[Path]:
-    """Files that were being written when their process died."""
-    young = time.time() - _OLD_SECONDS
-    places = [folder.root.glob(".*.part"), *(place.rglob(".*.part") for place in (folder.raw, folder.pending))]
-    places.append(folder.archive.glob(".*.part"))
-    return [path for place in places for path in place if _modified(path) < young]
-
-
 def _modified(path: Path) -> float:
     try:
         return path.stat().st_mtime
@@ -117,7 +108,7 @@ def put_into_quarantine(folder: DataFolder, path: Path, stamp: str) -> Path:
     """Moves a file, keeping its place within the folder, so that a person finds and understands it."""
     place = folder.quarantine / stamp / path.relative_to(folder.root)
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.replace(path, place)
+    rename(path, place, "quarantine")
     fsync_folder(path.parent)
     return place
 

@@ -18,10 +18,14 @@ _SURELY_DEAD = 3600.0
 
 def remove_leftovers(folder: DataFolder) -> int:
     """Removes them once they are old enough; gives their number."""
-    old = [*_asides(folder), *_free_locks(folder)]
+    old = old_leftovers(folder)
     for path in old:
         path.unlink(missing_ok=True)
     return len(old)
+
+
+def old_leftovers(folder: DataFolder) -> list[Path]:
+    return [*_asides(folder), *_free_locks(folder)]
 
 
 @contextmanager

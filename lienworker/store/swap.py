@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from lienworker.store.damage import put_into_quarantine
-from lienworker.store.folder import DataFolder, fsync_folder
+from lienworker.store.folder import DataFolder, fsync_folder, rename
 
 
 def part_of(folder: DataFolder) -> Path:
@@ -23,7 +23,7 @@ def declare_whole(folder: DataFolder) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-    os.replace(part_of(folder), folder.salvaged)
+    rename(part_of(folder), folder.salvaged, "salvaged")
     fsync_folder(folder.root)
 
 
@@ -33,5 +33,5 @@ def finish_swap(folder: DataFolder, stamp: str) -> None:
         path = Path(f"{folder.database}{suffix}")
         if path.exists():
             put_into_quarantine(folder, path, stamp)
-    os.replace(folder.salvaged, folder.database)
+    rename(folder.salvaged, folder.database, "swap")
     fsync_folder(folder.root)

@@ -282,8 +282,12 @@ def test_a_damaged_archive_goes_to_quarantine(damaged: Node, harm: Callable[[Pat
 
 def test_old_leftovers_go_and_young_ones_stay(damaged: Node) -> None:
     place = raw_files(damaged)[0].parent
-    old = [place / ".0123.part", damaged.data / "pending" / ".4567.part", damaged.data / "archive" / ".x.tar.part"]
-    young = place / ".89ab.part"
+    old = [
+        DataFolder(damaged.data).aside / ".0123.part",
+        damaged.data / "pending" / ".4567.part",
+        damaged.data / "archive" / ".x.tar.part",
+    ]
+    young = DataFolder(damaged.data).aside / ".89ab.part"
     nobodys = place / "NOBODYS.0123456789abcdef.html.gz"
     for path in (*old, young, nobodys):
         path.write_bytes(b"half")

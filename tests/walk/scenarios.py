@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 from lienworker.reports.archive import archive_pending
@@ -509,6 +511,58 @@ class AskTheGateway(Scenario):
         assert here.gateway.state.calls("work") == []
 
 
+class Repair(Archive):
+    """A damaged database is salvaged; counts and files are put right; a kill in the middle is finished by the next."""
+
+    command = ("doctor", "--repair", "--yes")
+
+    def prepare(self, here: Stage) -> None:
+        super().prepare(here)
+        file = here.data / "lienworker.db"
+        with closing(sqlite3.connect(file)) as rude:
+            rude.execute("UPDATE tally SET n = n + 1")
+            rude.commit()
+            (page,) = rude.execute("SELECT pageno FROM dbstat WHERE name = 'rollups' AND pagetype = 'leaf'").fetchone()
+        with file.open("r+b") as out:
+            out.seek((page - 1) * 4096)
+            out.write(bytes(4096))
+        min((here.data / "pending").glob("*.json")).write_text("{")
+        nobodys = here.data / "raw" / "nobodys.html.gz"
+        nobodys.write_bytes(b"x")
+        os.utime(nobodys, (1, 1))
+
+    def again(self, here: Stage) -> None:
+        Scenario.again(self, here)
+
+    def check(self, here: Stage, point: str) -> None:
+        assert self._places(here) == {f"p{n}" for n in range(1, 6)}
+        assert here.cli("doctor") == 0
+        assert len(list((here.data / "quarantine").rglob("lienworker.db"))) == 1
+
+
+class Reindex(Archive):
+    """An index that does not fit its table is made again in place."""
+
+    command = ("doctor", "--repair", "--yes")
+
+    def prepare(self, here: Stage) -> None:
+        super().prepare(here)
+        with closing(sqlite3.connect(here.data / "lienworker.db")) as rude:
+            rude.execute("PRAGMA writable_schema = ON")
+            rude.execute(
+                "UPDATE sqlite_master SET sql = 'CREATE INDEX results_of_parcel ON results (platform, parcel_id)'"
+                " WHERE name = 'results_of_parcel'"
+            )
+            rude.commit()
+
+    def again(self, here: Stage) -> None:
+        Scenario.again(self, here)
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.cli("doctor") == 0
+        assert not (here.data / "quarantine").exists()
+
+
 def _row(here: Stage, number: int, *, host: str = "127.0.0.1", **changes: str) -> dict[str, str]:
     row = here.county.parcels(1, number)[0] | changes
     return {**row, "url": row["url"].replace("127.0.0.1", host)}
@@ -544,6 +598,7 @@ def _let_things_go_wrong(here: Stage) -> None:
 SCENARIOS: list[Scenario] = [
     Day(), Stop(), Accident(), Import(), Replay(), Discard(), Follow(), Queue(), Send(), Tick(), Retry(), Pause(),
     Archive(), Export(), Reparse(), Accept(), AskTheGateway(), Purge(), Backup(), Restore(),
+    Repair(), Reindex(),
 ]  # fmt: skip
 
 __all__ = ["KILLED", "SCENARIOS", "Day", "Discard", "Scenario"]
