@@ -548,6 +548,7 @@ class Reindex(Archive):
     def prepare(self, here: Stage) -> None:
         super().prepare(here)
         with closing(sqlite3.connect(here.data / "lienworker.db")) as rude:
+            rude.execute("UPDATE tally SET n = n + 1")
             rude.execute("PRAGMA writable_schema = ON")
             rude.execute(
                 "UPDATE sqlite_master SET sql = 'CREATE INDEX results_of_parcel ON results (platform, parcel_id)'"
