@@ -27,7 +27,7 @@ from lienworker.gateway.reference.storage import Counts, RawFile
 _OPEN = "('waiting', 'leased', 'held', 'parked')"
 _IS_OPEN = "SELECT 1 FROM outbox WHERE task_id = ? AND topic = ? AND state IN " + _OPEN
 _RAW_IS_IN = """
-SELECT 1 FROM outbox o WHERE o.task_id = ? AND o.topic = 'upload_result' AND o.state = 'leased' AND EXISTS (
+SELECT 1 FROM outbox o WHERE o.task_id = ? AND o.topic = 'upload_result' AND o.state <> 'held' AND EXISTS (
     SELECT 1 FROM outbox raw WHERE raw.task_id = o.task_id AND raw.generation = o.generation
     AND raw.topic = 'upload_raw' AND raw.state = 'delivered')
 """

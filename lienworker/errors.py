@@ -6,7 +6,8 @@ LienworkerError
 │   ├── InputError         a file, line or argument that cannot be used
 │   └── BusyError          another stack holds the data folder
 ├── PageError              the row's fault: this page or this address; has a reason and says if a retry makes sense
-└── StoreError             the local storage's fault: damaged, full or newer than this program
+├── StoreError             the local storage's fault: damaged, full or newer than this program
+└── ShortageError          nobody's fault: the machine lacks files or memory for now; also an OSError
 """
 
 from __future__ import annotations
@@ -51,3 +52,7 @@ class PageError(LienworkerError):
 
 class StoreError(LienworkerError):
     """The local storage cannot be used as it is."""
+
+
+class ShortageError(OSError, LienworkerError):
+    """The machine lacks something for the moment. Whatever was to be done is to be done later, as it is."""

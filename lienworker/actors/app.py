@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -22,10 +24,12 @@ from lienworker.outbox.relay import worker_slots
 from lienworker.outbox.turns import is_taken
 from lienworker.settings import Settings
 from lienworker.store.damage import note_damage
-from lienworker.store.database import is_damage
+from lienworker.store.database import DATABASE_TROUBLE, is_damage
 
 #: How long a process whose parent is gone may take to commit what it has in hand, s.
 _LAST_WORDS = 2.0
+#: The exit code of a worker whose storage cannot be used; whoever runs it starts it again.
+_CANNOT_START = 3
 
 logger = logging.getLogger(__name__)
 settings = Settings.from_environment()
@@ -64,9 +68,17 @@ class RuntimeMiddleware(Middleware):
             handler.addFilter(DamageInWords())
 
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
-        slots = max(1, worker.worker_threads - RESERVED_THREADS)
+        # Dramatiq would go on without us: a worker that takes messages and can do nothing with them.
+        try:
+            self._start(max(1, worker.worker_threads - RESERVED_THREADS))
+        except Exception as problem:
+            logger.error("the worker cannot start: %s", problem, extra={"action": "boot"})
+            os._exit(_CANNOT_START)
+
+    def _start(self, slots: int) -> None:
         thread = get_event_loop_thread()
-        assert thread is not None, "the AsyncIO middleware comes before this one"
+        if thread is None:  # the AsyncIO middleware comes before this one
+            raise RuntimeError("there is no event loop")
         _current[:] = [self._stack.enter_context(running(settings, "worker", slots, thread.loop, start_turns))]
 
     def after_worker_boot(self, broker: Any, worker: Any) -> None:
@@ -94,9 +106,22 @@ def start_turns() -> None:
     """Sees to it that somebody has each turn: at boot, and with each beat, should its holder have died."""
     names = ("relay", "collect") if settings.mode == "ondemand" else ("relay",)
     for name in names:
-        if not is_taken(name):
+        if not is_taken(name, runtime().holder.id):
             with contextlib.suppress(redis.RedisError):
                 broker.get_actor(name).send()
+
+
+def calmly(step: Callable[[], None]) -> Callable[[], None]:
+    """A full disk, a locked database, too few files: said in a sentence, and tried again by the next message."""
+
+    @functools.wraps(step)
+    def calm() -> None:
+        try:
+            step()
+        except (OSError, *DATABASE_TROUBLE) as problem:
+            logger.warning("%s stops for now: %s", step.__name__, problem, extra={"action": step.__name__})
+
+    return calm
 
 
 def wake(topic: str) -> None:

@@ -11,13 +11,14 @@ import dramatiq
 import redis
 from periodiq import cron
 
-from lienworker.actors.app import broker, runtime
+from lienworker.actors.app import broker, calmly, runtime
 from lienworker.actors.chronicle import chronicle
 from lienworker.actors.heartbeat import heartbeat, is_due
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT, QueueTokens
 from lienworker.outbox.housekeeping import forgive_clock_jumps, give_up_dead_hosts, watch_disk
 from lienworker.outbox.relay import Lane, Relay
+from lienworker.outbox.set_back import notice_clock_set_back
 from lienworker.outbox.turns import is_held_by, turn
 from lienworker.outbox.uploads import UploadLane
 
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 @dramatiq.actor(broker=broker, queue_name=BEAT, priority=0, periodic=cron("* * * * *"))
+@calmly
 def relay() -> None:
     """A turn of the relay: keeps tokens in Redis for what is due. One at a time; a further message is a no-op."""
     here = runtime()
@@ -69,5 +71,6 @@ def chores(runtime: Runtime) -> None:
             heartbeat.send()
     chronicle(runtime)
     give_up_dead_hosts(settings.host_give_up)
+    notice_clock_set_back()
     forgive_clock_jumps()
     watch_disk(runtime.folder, settings)

@@ -11,18 +11,18 @@ import dramatiq
 import redis
 from periodiq import cron
 
-from lienworker.actors.app import broker, runtime
+from lienworker.actors.app import broker, calmly, runtime
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT
 from lienworker.gateway.outcomes import Accepted, Outcome, Refused
 from lienworker.gateway.wire import WorkReply
-from lienworker.intake.work import take_work
+from lienworker.intake.work import Taken, take_work
 from lienworker.outbox import breaker
 from lienworker.outbox.breaker import Gate, Trouble
 from lienworker.outbox.turns import is_held_by, turn
 from lienworker.store.clock import now_ms
 from lienworker.store.counts import task_counts
-from lienworker.store.database import one_row, write
+from lienworker.store.database import DATABASE_TROUBLE, one_row, write
 from lienworker.store.facts import fact, set_fact
 
 _TURN_SECONDS = 60.0
@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 @dramatiq.actor(broker=broker, queue_name=BEAT, priority=1, periodic=cron("* * * * *"))
+@calmly
 def collect() -> None:
     """A turn of polling; one at a time, and handed on through Redis as the relay's is."""
     here = runtime()
@@ -94,7 +95,7 @@ class Collector:
 
     def _take(self, reply: WorkReply) -> None:
         if reply.tasks:  # before anything else: the Gateway never hands them out again
-            taken = take_work(reply.tasks, self._runtime.registry, self._runtime.settings.task_expiry)
+            taken = self._keep(reply)
             logger.info(
                 "took %d tasks, %d known, %d that cannot be done",
                 taken.added,
@@ -109,6 +110,17 @@ class Collector:
         if breaker.gate("work") is not Gate.CLOSED:
             with write("collect_success"):
                 breaker.note_success("work")
+
+    def _keep(self, reply: WorkReply) -> Taken:
+        """Stores the tasks; while the database takes nothing (a full disk), they are kept in hand and tried again."""
+        while True:
+            try:
+                return take_work(reply.tasks, self._runtime.registry, self._runtime.settings.task_expiry)
+            except DATABASE_TROUBLE as problem:
+                words = "%d tasks in hand cannot be stored yet: %s"
+                logger.warning(words, len(reply.tasks), problem, extra={"action": "collect"})
+                if self._runtime.stopping.wait(_LOOK_SECONDS):
+                    raise
 
 
 def room_for_work(runtime: Runtime) -> int:

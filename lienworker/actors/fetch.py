@@ -10,7 +10,7 @@ from asyncio import Task
 import dramatiq
 from dramatiq.middleware import CurrentMessage
 
-from lienworker.actors.app import broker, runtime, wake
+from lienworker.actors.app import broker, calmly, runtime, wake
 from lienworker.actors.fetch_outcomes import Arrived, leave_pages
 from lienworker.actors.fetch_outcomes import store_in_transaction as store_pages
 from lienworker.actors.flights import GROUP_SECONDS, Flights
@@ -204,6 +204,7 @@ async def _fetch(fetcher: Fetcher, start_at: int, request: FetchRequest) -> _Flo
 
 
 @dramatiq.actor(broker=broker, queue_name=FETCH, priority=30)
+@calmly
 def fetch() -> None:
     """A token of the fetch lane."""
     work_fetch_lane(runtime())

@@ -8,7 +8,7 @@ import logging
 import dramatiq
 import psutil
 
-from lienworker.actors.app import broker, runtime
+from lienworker.actors.app import broker, calmly, runtime
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT
 from lienworker.gateway.outcomes import Accepted
@@ -36,6 +36,7 @@ def is_due(seconds: float) -> bool:
 
 
 @dramatiq.actor(broker=broker, queue_name=BEAT, priority=0)
+@calmly
 def heartbeat() -> None:
     """Sent by the relay when it is due; never waits for pages or uploads."""
     here = runtime()

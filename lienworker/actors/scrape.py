@@ -11,13 +11,13 @@ from typing import Any
 import dramatiq
 from dramatiq.middleware import CurrentMessage
 
-from lienworker.actors.app import broker, runtime, wake
+from lienworker.actors.app import broker, calmly, runtime, wake
 from lienworker.actors.flights import GROUP_SECONDS
 from lienworker.actors.runtime import Runtime
 from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
 from lienworker.broker import SCRAPE
 from lienworker.crash import reach
-from lienworker.errors import PageError, StoreError
+from lienworker.errors import PageError, ShortageError, StoreError
 from lienworker.outbox.claims import claim
 from lienworker.outbox.closing import give_back
 from lienworker.outbox.entries import Claimed
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 def scrape_row(runtime: Runtime, row: Claimed, fresh: tuple[PageRecord, bytes] | None = None) -> Scraped:
     """Parses the page of one row: the `fresh` one in hand, or the one on disk. Whatever a parser does, the outcome is
-    a value."""
+    a value; a shortage of the machine's own is not."""
     reach("scrape.before_parse")
     page, body = fresh or (page_of(row.task_id, row.generation), None)
     started = time.perf_counter()
@@ -43,6 +43,8 @@ def scrape_row(runtime: Runtime, row: Claimed, fresh: tuple[PageRecord, bytes] |
         outcome = problem
     except StoreError as problem:
         outcome = PageError("raw_page_damaged", str(problem), retryable=True)
+    except ShortageError:  # the row is given back for later
+        raise
     except Exception as problem:  # a parser's bug must not cost the worker, nor the neighbours' rows
         logger.warning("the parser failed on %s", row.task_id, exc_info=True, extra={"task_id": row.task_id})
         outcome = PageError("parser_failed", f"{type(problem).__name__}: {problem}")
@@ -64,6 +66,7 @@ def target_of(row: Claimed) -> Target:
 
 
 @dramatiq.actor(broker=broker, queue_name=SCRAPE, priority=20)
+@calmly
 def scrape() -> None:
     """A token of the scrape lane."""
     work_scrape_lane(runtime())

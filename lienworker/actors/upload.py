@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import dramatiq
 from dramatiq.middleware import CurrentMessage
 
-from lienworker.actors.app import broker, runtime, wake
+from lienworker.actors.app import broker, calmly, runtime, wake
 from lienworker.actors.runtime import Runtime
 from lienworker.actors.upload_lanes import RawLane, ReportLane, ResultLane
 from lienworker.broker import UPLOAD
@@ -121,6 +121,7 @@ def _deadlines(share: float) -> Iterator[float]:
 
 
 @dramatiq.actor(broker=broker, queue_name=UPLOAD, priority=10)
+@calmly
 def upload() -> None:
     """A token of the lanes to the Gateway. One at a time in a process: a Gateway that hangs holds one thread."""
     here = runtime()

@@ -24,8 +24,9 @@ from lienworker.store.folder import DataFolder
 from lienworker.store.leftovers import old_leftovers
 from lienworker.store.migrations import schema_version
 from lienworker.store.pending import differences
-from lienworker.store.room import room_in
+from lienworker.store.room import Room, room_in
 from lienworker.store.salvage import integrity_problems, unusable_rows
+from lienworker.store.space import free_mb
 
 #: Raw pages that are read without `--deep`; reading a million takes many minutes.
 READ_BY_DEFAULT = 2_000
@@ -50,6 +51,7 @@ def examine(settings: Settings, find_redis: Callable[[], Path], *, deep: bool = 
         folder = open_store(settings.data_dir)
     except (LienworkerError, peewee.DatabaseError) as problem:
         yield Finding("database", False, str(problem))
+        yield from _disk_alone(settings)
         return
     yield _permissions(folder)
     yield _disk(settings, folder)
@@ -101,6 +103,13 @@ def _disk(settings: Settings, folder: DataFolder) -> Finding:
     return Finding(
         "disk", not warnings, f"{'; '.join(warnings)}: make room" if warnings else f"{room.free_mb:,} MB free"
     )
+
+
+def _disk_alone(settings: Settings) -> Iterator[Finding]:
+    """A full disk keeps the database from being opened: then this is what is to be done about."""
+    if settings.data_dir.is_dir():
+        warnings = Room(free_mb(settings.data_dir), None, settings).warnings()
+        yield from (Finding("disk", False, f"{words}: make room") for words in warnings)
 
 
 def _integrity() -> Finding:

@@ -25,7 +25,15 @@ DATABASE_TROUBLE = (peewee.DatabaseError, sqlite3.Error)
 
 _DAMAGE = ("malformed", "not a database", "corrupt")
 
-database = peewee.SqliteDatabase(None)
+
+class Database(peewee.SqliteDatabase):
+    def rollback(self) -> None:
+        """A full disk ends a transaction by itself: then nothing is to be undone, and the first error is to be told."""
+        if self.connection().in_transaction:  # type: ignore[no-untyped-call]
+            super().rollback()
+
+
+database: peewee.SqliteDatabase = Database(None)
 
 
 def open_store(root: Path) -> DataFolder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import os
@@ -12,12 +13,13 @@ from pathlib import Path
 
 from isal import igzip
 
-from lienworker.errors import StoreError
+from lienworker.errors import ShortageError, StoreError
 from lienworker.store.folder import DataFolder, aside_name, fsync_folder, rename, safe_part
 
 #: Intel's library packs a page in a sixth of the time of zlib's level 3, and within 4 % of its size.
 _LEVEL = 2
 _REMEDY = "`lienworker doctor --repair --refetch` fetches such pages again."
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 #: Folders whose parents this process has flushed.
 _durable: set[Path] = set()
 _EXTENSIONS = {
@@ -108,7 +110,11 @@ def read_page(path: Path, sha256: str) -> bytes:
     """The page's bytes, checked against its hash."""
     try:
         body = gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, zlib.error) as problem:
+    except OSError as problem:
+        if problem.errno in _SHORTAGES:  # the page is there: to fetch it again would be wrong
+            raise ShortageError(problem.errno, problem.strerror, str(path)) from None
+        raise StoreError(f"The raw page {path} cannot be read: {problem}. {_REMEDY}") from None
+    except (EOFError, zlib.error) as problem:
         raise StoreError(f"The raw page {path} cannot be read: {problem}. {_REMEDY}") from None
     if hashlib.sha256(body).hexdigest() != sha256:
         raise StoreError(f"The raw page {path} is not the one that was stored: its hash differs. {_REMEDY}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import peewee
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -434,3 +436,21 @@ def test_a_report_for_a_task_that_is_handed_out_again_is_held_in_standalone_mode
     configure("standalone")
     taken(wire("t-1"))
     assert all_rows("SELECT state, reason FROM outbox WHERE topic = 'report_failure'") == [("held", "standalone")]
+
+
+def test_tasks_in_hand_are_kept_while_the_database_takes_nothing(
+    here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk: the Gateway never hands them out again, so they must not be let go while we live."""
+    module = sys.modules["lienworker.actors.collect"]
+    real, fails = module.take_work, iter([True, True])
+
+    def take_work(*arguments: Any) -> Any:
+        if next(fails, False):
+            raise peewee.OperationalError("database or disk is full")
+        return real(*arguments)
+
+    monkeypatch.setattr(module, "take_work", take_work)
+    gateway.enqueue(wire("t-1"), wire("t-2"))
+    here.collect()
+    assert {row[0] for row in all_rows("SELECT task_id FROM tasks")} == {"t-1", "t-2"}

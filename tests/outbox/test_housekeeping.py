@@ -17,6 +17,7 @@ from lienworker.outbox.entries import BLOCKED, Entry, add_entries
 from lienworker.outbox.housekeeping import forgive_clock_jumps, give_up_dead_hosts, pauses, set_pause, watch_disk
 from lienworker.outbox.operator import retry_tasks
 from lienworker.outbox.pacing import FAILING_AFTER, note_answer, note_failure
+from lienworker.outbox.set_back import notice_clock_set_back
 from lienworker.settings import Settings
 from lienworker.store import tasks
 from lienworker.store.database import all_rows, database
@@ -25,7 +26,7 @@ from lienworker.store.room import refuse_new_work, room_in
 from lienworker.store.space import Size, measure, remember_size
 
 from .conftest import Clock
-from .helpers import FREE, add, host_row, in_transaction, row_of, states, status_of, take, the_books_are_right
+from .helpers import FREE, add, change, host_row, in_transaction, row_of, states, status_of, take, the_books_are_right
 
 _GIVE_UP = 1800.0
 
@@ -195,6 +196,23 @@ def test_after_a_clock_was_set_back_nothing_waits_for_a_time_only_the_wrong_cloc
     forgive_clock_jumps()
 
     assert {row.task_id for row in take()} == {first, second}
+    the_books_are_right()
+
+
+def test_a_clock_set_back_makes_nothing_wait_longer_than_it_should(folder: DataFolder, clock: Clock) -> None:
+    """Also by less than what would be absurd: a day's cooling may be what a site has asked for."""
+    add(2, "a.example")
+    notice_clock_set_back()
+    change(f"UPDATE outbox SET due_at = {clock.ms + 5_000} WHERE id = 1")
+    change(f"UPDATE hosts SET cooling_until = {clock.ms + 60_000}, next_allowed_at = {clock.ms - 1}")
+    change(f"INSERT INTO breakers (endpoint, is_open, retry_at) VALUES ('raw', 1, {clock.ms + 7_000})")
+    clock.ms -= 3_600_000
+    assert notice_clock_set_back() == pytest.approx(3_600_000, abs=1_000)
+    (due,), (later,) = all_rows("SELECT due_at FROM outbox ORDER BY id")
+    ((cooling,),) = all_rows("SELECT cooling_until FROM hosts")
+    ((probe,),) = all_rows("SELECT retry_at FROM breakers")
+    assert [round((at - clock.ms) / 1000) for at in (due, later, cooling, probe)] == [5, 0, 60, 7]
+    assert notice_clock_set_back() == 0
     the_books_are_right()
 
 

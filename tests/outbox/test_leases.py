@@ -16,7 +16,7 @@ from lienworker.outbox.leases import MOST_CRASHES, Holder, Watch, free
 from lienworker.outbox.relay import worker_slots
 from lienworker.outbox.turns import is_taken, turn
 from lienworker.store import tasks
-from lienworker.store.database import all_rows, one_row
+from lienworker.store.database import all_rows, execute, one_row
 from lienworker.store.folder import DataFolder
 
 from .conftest import Clock
@@ -507,3 +507,18 @@ def test_who_has_lost_a_turn_does_not_end_the_next_ones(folder: DataFolder) -> N
         assert not is_taken("relay")
         change("INSERT INTO turns VALUES ('relay', 'other', '')")
     assert is_taken("relay")
+
+
+def test_a_turn_whose_end_could_not_be_stored_is_taken_up_again_by_its_holder_alone(folder: DataFolder) -> None:
+    """After a full disk nobody would relay any more: the turn is somebody's who lives, and who is not at it."""
+    with turn("relay", "me"):
+        execute("PRAGMA query_only = 1")  # as when the disk is full: reading works, writing does not
+    execute("PRAGMA query_only = 0")
+    assert is_taken("relay", "other")
+    assert not is_taken("relay", "me")
+    with turn("relay", "other") as theirs:
+        assert not theirs
+    with turn("relay", "me") as mine, turn("relay", "me") as twice:
+        assert mine
+        assert not twice
+    assert not is_taken("relay", "other")

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.store.database import all_rows, close, database, execute, one_row, open_store, write
+from lienworker.store.database import DATABASE_TROUBLE, all_rows, close, database, execute, one_row, open_store, write
+from lienworker.store.facts import set_fact
 from lienworker.store.folder import DataFolder
 
 from .helpers import add_outbox_row, add_tasks
@@ -187,3 +188,19 @@ def test_ids_of_outbox_rows_are_never_used_again(folder: DataFolder) -> None:
         execute("DELETE FROM outbox")
         second = add_outbox_row("t")
     assert second > first
+
+
+def test_a_full_disk_is_named_by_its_own_words(folder: DataFolder) -> None:
+    """SQLite ends the transaction by itself then; what fails after that says nothing to anybody."""
+    (pages,) = one_row("PRAGMA page_count")
+    execute(f"PRAGMA max_page_count = {pages}")
+
+    def fill() -> None:
+        with write("test"):
+            set_fact("large", "x" * 1_000_000)
+
+    with pytest.raises(DATABASE_TROUBLE, match="disk is full"):
+        fill()
+    execute("PRAGMA max_page_count = 1000000")
+    fill()
+    assert one_row("SELECT length(value) FROM facts WHERE name = 'large'") == (1_000_000,)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lienworker.errors import StoreError
+from lienworker.errors import ShortageError, StoreError
 from lienworker.store.folder import DataFolder
 from lienworker.store.raw_files import PageKey, put_in_place, read_page, write_aside
 
@@ -186,3 +186,18 @@ def test_a_damaged_page_is_a_store_error_or_still_the_page(data: st.DataObject) 
         except StoreError:
             return
     assert body == _BODY
+
+
+def test_a_page_that_cannot_be_opened_for_want_of_files_is_not_damaged(folder: DataFolder) -> None:
+    """It would be fetched again, though it is there."""
+    path = _store(folder)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, limits[1]))
+    try:
+        with pytest.raises(ShortageError):
+            read_page(path, hashlib.sha256(_BODY).hexdigest())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert read_page(path, hashlib.sha256(_BODY).hexdigest()) == _BODY

@@ -576,6 +576,13 @@ def _register(*tasks: NewTask) -> None:
         register_in_transaction(tasks)
 
 
+def _set_the_clock_back_an_hour() -> None:
+    from lienworker.outbox.set_back import CLOCK, _boot
+    from lienworker.store.facts import set_fact
+
+    set_fact(CLOCK, f"{_boot()} {now_ms() - int(1000 * time.monotonic()) + 3_600_000}")
+
+
 def _let_things_go_wrong(here: Stage) -> None:
     """What the chores are for: a dead host, a task that came too late, a clock that was wrong, a disk that was full."""
     now = now_ms()
@@ -589,6 +596,7 @@ def _let_things_go_wrong(here: Stage) -> None:
         execute("UPDATE outbox SET due_at = ? WHERE task_id = 'jumped1'", (now + _A_MONTH,))
         execute(f"UPDATE backlog SET not_before = ? WHERE {jumped}", (now + _A_MONTH,))
         execute(f"UPDATE hosts SET next_allowed_at = ? WHERE {jumped}", (now + _A_MONTH,))
+        _set_the_clock_back_an_hour()
         execute("INSERT INTO breakers (endpoint, is_open, retry_at) VALUES ('tasks', 1, ?)", (now + _A_MONTH,))
         execute("INSERT INTO pauses VALUES ('intake', 'disk', '2020-01-01T00:00:00.000Z', 'only 1 MB is free')")
         # So that the newer one of the same parcel is there first.

@@ -1,0 +1,155 @@
+"""The balance of a run: what went in, what came out, and what must not be there: lost and doubled."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chaos.county import FailingCounty
+from chaos.witness import Sightings
+from lienworker.gateway.reference.state import GatewayState
+from lienworker.outbox.entries import BLOCKED
+
+_OPEN = "('waiting', 'leased', 'held')"
+_NEITHER_ENDED_NOR_WAITING = f"""
+SELECT task_id FROM tasks t WHERE status IN ('pending', 'processing') AND NOT EXISTS (
+    SELECT 1 FROM outbox o WHERE o.task_id = t.task_id AND o.topic IN ('fetch', 'scrape') AND o.state IN {_OPEN})
+"""
+_WITHOUT_A_WAY_OUT = f"""
+SELECT r.task_id FROM results r JOIN tasks t ON t.task_id = r.task_id WHERE r.synced = 0 AND NOT EXISTS (
+    SELECT 1 FROM outbox o WHERE o.task_id = r.task_id AND o.topic = 'upload_result'
+    AND (o.state IN {_OPEN} OR o.state IN ('parked', 'superseded', 'discarded')))
+"""
+_DELIVERED = """
+SELECT r.task_id, r.raw_sha256 FROM results r JOIN outbox o ON o.task_id = r.task_id AND o.generation = r.generation
+WHERE o.topic = 'upload_result' AND o.state = 'delivered'
+"""
+_MOVING = f"SELECT count(*) FROM outbox WHERE state = 'leased' OR (state = 'waiting' AND due_at < {BLOCKED})"
+
+
+class Books:
+    """The node's database, read from outside."""
+
+    def __init__(self, data: Path) -> None:
+        self._file = data / "lienworker.db"
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        with contextlib.closing(sqlite3.connect(f"file:{self._file}?mode=ro", uri=True, timeout=30)) as connection:
+            return connection.execute(sql).fetchall()
+
+    def moving(self) -> int:
+        """Rows that will still move by themselves."""
+        return int(self.ask(_MOVING)[0][0])
+
+    def ended(self) -> int:
+        """Rows that have come to their end."""
+        return int(self.ask("SELECT count(*) FROM outbox WHERE finished_at IS NOT NULL")[0][0])
+
+    def in_words(self) -> str:
+        sql = "SELECT topic || ' ' || state || coalesce(' ' || reason, ''), count(*) FROM outbox GROUP BY 1"
+        return ", ".join(f"{n} {name}" for name, n in self.ask(sql))
+
+
+@dataclass
+class Balance:
+    """What the run came to. `lost`, `doubled` and `wrong` are sentences; all is well where there are none."""
+
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def is_well(self) -> bool:
+        return not (self.lost or self.doubled or self.wrong)
+
+    def in_words(self) -> Iterator[str]:
+        for name, value in self.lines:
+            yield f"  {name:<44} {value}"
+        for name, sentences in (("LOST", self.lost), ("DOUBLED", self.doubled), ("WRONG", self.wrong)):
+            yield f"  {name.lower():<44} {len(sentences)}"
+            yield from (f"    {name}: {sentence}" for sentence in sentences[:20])
+
+
+def draw_up(
+    books: Books,
+    county: FailingCounty,
+    gateway: GatewayState,
+    sightings: Sightings,
+    promised: set[str],
+    most_in_the_air: int,
+) -> Balance:
+    """Counts everything, once nothing moves any more."""
+    balance = Balance()
+    balance.doubled = sightings.doubled_pages + sightings.doubled_sends
+    balance.wrong = list(sightings.too_early)
+    _tasks(balance, books, gateway, promised)
+    _pages(balance, books, county, most_in_the_air)
+    _results(balance, books, gateway)
+    return balance
+
+
+def _tasks(balance: Balance, books: Books, gateway: GatewayState, promised: set[str]) -> None:
+    statuses = dict(books.ask("SELECT status, count(*) FROM tasks GROUP BY 1"))
+    kept = {row[0] for row in books.ask("SELECT task_id FROM tasks")}
+    urls = {row[0] for row in books.ask("SELECT url FROM tasks")}
+    handed_out = {name for name, record in gateway.tasks.items() if record.times_handed_out}
+    balance.lines += [
+        ("tasks in (committed)", f"{len(kept):,}, {len(handed_out & kept):,} of them from the Gateway"),
+        ("tasks completed", f"{statuses.get('completed', 0):,}"),
+    ]
+    for reason, n in books.ask("SELECT reason, count(*) FROM tasks WHERE status IN ('failed', 'expired') GROUP BY 1"):
+        balance.lines.append((f"tasks failed: {reason}", f"{n:,}"))
+    balance.lines.append(
+        ("handed out in a reply that we never had", f"{len(handed_out - kept):,} (not ours to promise)")
+    )
+    balance.lost += [f"task {row[0]} neither ended nor waits" for row in books.ask(_NEITHER_ENDED_NOR_WAITING)]
+    balance.lost += [f"{url} was imported and is not there" for url in sorted(promised - urls)]
+    left = statuses.get("pending", 0) + statuses.get("processing", 0)
+    if left:
+        balance.wrong.append(f"{left} tasks have not ended: {books.in_words()}")
+
+
+def _pages(balance: Balance, books: Books, county: FailingCounty, most_in_the_air: int) -> None:
+    committed = int(books.ask("SELECT count(*) FROM pages")[0][0])
+    kept = int(
+        books.ask("SELECT count(*) FROM outbox WHERE topic = 'fetch' AND reason IN ('not_modified', 'unchanged')")[0][0]
+    )
+    repeats = county.served.total() - committed - kept
+    balance.lines += [
+        ("pages served whole by the county", f"{county.served.total():,}"),
+        ("pages committed", f"{committed + kept:,}"),
+        ("pages fetched twice after their commit", f"{len([s for s in balance.doubled if 'page' in s]):,}"),
+        ("repeats of uncommitted pages", f"{repeats:,} (at most {most_in_the_air:,} were in the air)"),
+        ("answers that the county spoiled", f"{county.failed:,}"),
+    ]
+    again = "SELECT reason, count(*) FROM attempts WHERE topic = 'scrape' AND reason <> 'worker_died' GROUP BY 1"
+    for reason, n in books.ask(again):
+        balance.lines.append((f"pages that were no good: {reason}", f"{n:,}"))
+        if reason == "raw_page_damaged":  # nobody damages files here
+            balance.doubled.append(f"{n} pages were fetched again, for their files could not be read")
+    if repeats > most_in_the_air:
+        balance.wrong.append(f"{repeats} pages were fetched again, more than were in the air")
+
+
+def _results(balance: Balance, books: Books, gateway: GatewayState) -> None:
+    storings = [version.row for versions in gateway.history.values() for version in versions]
+    stored = {row.raw_html_hash for row in storings}
+    different = {(row.task_id, row.raw_html_hash, row.scraped_at) for row in storings}
+    delivered = books.ask(_DELIVERED)
+    for task_id, sha256 in delivered:
+        if sha256 not in stored:
+            balance.lost.append(f"the result of {task_id} counts as delivered, but is not there")
+    balance.lost += [f"the result of {row[0]} has no way out" for row in books.ask(_WITHOUT_A_WAY_OUT)]
+    balance.lines += [
+        ("results delivered", f"{len(delivered):,}; the Gateway has {len(gateway.results):,} parcels"),
+        ("rows sent again after their acknowledgement", f"{len([s for s in balance.doubled if 'sent' in s]):,}"),
+        ("duplicates (the acknowledgement never came)", f"{len(storings) - len(different):,}"),
+        ("raw files uploaded", f"{len(gateway.raw_uploads):,}, {len(gateway.raw_files):,} of them different"),
+    ]
+    parked = "SELECT topic, reason, count(*) FROM outbox WHERE state = 'parked' GROUP BY 1, 2"
+    balance.lines += [(f"parked: {topic}, {reason}", f"{n:,}") for topic, reason, n in books.ask(parked)]

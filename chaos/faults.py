@@ -1,0 +1,148 @@
+"""Every fault of the plan, begun and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import random
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import redis
+
+from chaos.county import FailingCounty
+from chaos.node import ChaosNode, fill_disk, rude_writer
+from chaos.plan import Event
+from lienworker.gateway.reference import ReferenceGateway
+
+_IMPORTED_FROM = 1_000_000
+
+
+class Breaker:
+    """Begins and ends faults. What cannot be done on this machine is in `skipped`, with the reason."""
+
+    def __init__(
+        self, node: ChaosNode, county: FailingCounty, gateway: ReferenceGateway, seed: int, disk: Path | None
+    ) -> None:
+        self._node = node
+        self._county = county
+        self._gateway = gateway
+        self._dice = random.Random(seed)
+        self._disk = disk
+        self._numbers = itertools.count(1)
+        self._imported = _IMPORTED_FROM
+        self._files: dict[str, list[str]] = {}
+        self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
+        self.begun: dict[str, int] = {}
+        #: Rows of files whose import said that all is well: they must be there.
+        self.promised: set[str] = set()
+        self.skipped: dict[str, str] = {}
+        if disk is None:
+            self.skipped["full_disk"] = "no tmpfs can be mounted here"
+        if not node.has_clock:
+            self.skipped["clock_jump"] = "libfaketime is not installed"
+
+    def begin(self, event: Event) -> Callable[[], None]:
+        """Gives what ends it."""
+        if event.kind in self.skipped:
+            return lambda: None
+        self.begun[event.kind] = self.begun.get(event.kind, 0) + 1
+        if event.kind.startswith("kill_"):
+            self._kill(event.kind.removeprefix("kill_"))
+            return lambda: None
+        begin: Callable[[Event], Callable[[], None] | None] = getattr(self, f"_{event.kind}")
+        return begin(event) or (lambda: None)
+
+    def look_after_commands(self) -> None:
+        """An import that did not work is repeated, as its operator would."""
+        for what, process in list(self._running):
+            if process.poll() is None:
+                continue
+            self._running.remove((what, process))
+            if what in self._files:
+                if process.returncode == 0:
+                    self.promised.update(self._files[what])
+                else:
+                    self._running.append((what, self._node.command("import", what)))
+
+    @property
+    def are_commands_running(self) -> bool:
+        return bool(self._running)
+
+    # The faults
+
+    def _kill(self, part: str) -> None:
+        victims = self._node.part(part)
+        if part == "worker" and victims:
+            victims = [self._dice.choice(victims)]
+        for victim in victims:
+            with contextlib.suppress(psutil.Error):
+                victim.kill()
+
+    def _stop_worker(self, _event: Event) -> Callable[[], None]:
+        return self._stopped(self._node.part("worker")[:1])
+
+    def _stop_redis(self, _event: Event) -> Callable[[], None]:
+        return self._stopped(self._node.part("redis"))
+
+    def _stopped(self, victims: list[psutil.Process]) -> Callable[[], None]:
+        for victim in victims:
+            with contextlib.suppress(psutil.Error):
+                victim.send_signal(signal.SIGSTOP)
+
+        def go_on() -> None:
+            for victim in victims:
+                with contextlib.suppress(psutil.Error):
+                    victim.send_signal(signal.SIGCONT)
+
+        return go_on
+
+    def _flush_redis(self, _event: Event) -> None:
+        with contextlib.suppress(redis.RedisError):
+            client = redis.Redis(unix_socket_path=str(self._node.redis_socket()), socket_timeout=2)
+            client.flushall()
+            client.close()
+
+    def _gateway_fault(self, event: Event) -> Callable[[], None]:
+        number = self._gateway.fault(**{"seconds": 2.0, **event.options})
+        return lambda: self._gateway.clear_faults(number)
+
+    def _gateway_down(self, _event: Event) -> Callable[[], None]:
+        self._gateway.stop_listening()
+        return self._gateway.start_listening
+
+    def _county_fault(self, event: Event) -> Callable[[], None]:
+        number = next(self._numbers)
+        self._county.fault(number, **event.options)
+        return lambda: self._county.mend(number)
+
+    def _clock_jump(self, event: Event) -> None:
+        self._node.set_clock(event.options["offset"])
+
+    def _rude_writer(self, event: Event) -> None:
+        self._running.append(("rude writer", rude_writer(self._node.data / "lienworker.db", event.seconds)))
+
+    def _full_disk(self, _event: Event) -> Callable[[], None]:
+        assert self._disk
+        ballast = fill_disk(self._disk)
+        return lambda: ballast.unlink(missing_ok=True)
+
+    def _few_files(self, _event: Event) -> Callable[[], None]:
+        self._node.limit_files(tight=True)
+        return lambda: self._node.limit_files(tight=False)
+
+    def _import(self, event: Event) -> None:
+        rows: list[dict[str, Any]] = list(self._county.parcels(event.options["rows"], self._imported))
+        self._imported += len(rows)
+        path = self._node.data.parent.parent / f"import-{self._imported}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        self._files[str(path)] = [row["url"] for row in rows]
+        self._running.append((str(path), self._node.command("import", str(path))))
+
+    def _replay(self, _event: Event) -> None:
+        self._running.append(("replay", self._node.command("outbox", "replay")))
