@@ -8,6 +8,7 @@ STAMP  := $(VENV)/.installed
 .DEFAULT_GOAL := help
 .PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-outage bench-parse clean bench-web screenshots year
 .PHONY: bench bench-growth bench-hosts
+.PHONY: chaos
 .PHONY: dev hooks site lint-containers man build test-minimum
 
 help:  ## Show this help
@@ -100,6 +101,12 @@ bench-growth: install  ## What a page costs at a million tasks, and a worker aft
 
 bench-hosts: install  ## Politeness at full speed with 500 hosts, and fairness beside bad ones
 	$(BIN)/python -m benchmarks.hosts
+
+# A seed repeats the plan of faults: make chaos SECONDS=600 SEED=21
+SECONDS ?= 600
+SEED    ?= 1
+chaos: install  ## Break everything for a while, then print the balance: make chaos SECONDS=600 SEED=7
+	$(BIN)/python -m chaos --seconds $(SECONDS) --seed $(SEED)
 
 bench-import: install  ## Measure the import of a million rows against plain sqlite3
 	$(BIN)/python -m benchmarks.importing
