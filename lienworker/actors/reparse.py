@@ -24,7 +24,7 @@ from lienworker.store.history import Place
 from lienworker.store.pages import PageRecord, page_behind_result, page_of, was_purged
 from lienworker.store.pending import write_pending
 from lienworker.store.raw_files import read_page
-from lienworker.store.results import result, save_result
+from lienworker.store.results import NewResult, result, save_result
 from lienworker.store.runs import PageFilter, RunPage, add_page, finish_run, note_counts, start_run, tasks_with_pages
 
 #: Pages in one transaction.
@@ -116,11 +116,12 @@ class Reparse:
             self._count(item)
         if self._dry_run or not group:
             return
-        for item in group:
-            if item.has_changed:
-                show_pending(self._folder, result_of(item.scraped))
+        # Made once: the file for people says the very same as the row, to the millisecond.
+        made = {item.scraped.row.task_id: result_of(item.scraped) for item in group if item.has_changed}
+        for changed in made.values():
+            show_pending(self._folder, changed)
         with write("reparse"):
-            late = [item for item in group if not self._store(item)]
+            late = [item for item in group if not self._store(item, made.get(item.scraped.row.task_id))]
             assert self.run_id is not None
             note_counts(self.run_id, self.tally.counts(), self._versions)
         self._put_back(late)
@@ -138,7 +139,7 @@ class Reparse:
             assert item.scraped.page is not None
             self._seen[sighting.place].append((item.scraped.page.fetched_at, sighting.mask))
 
-    def _store(self, item: Reread) -> bool:
+    def _store(self, item: Reread, changed: NewResult | None) -> bool:
         """False where somebody was quicker: a refresh knows better, and what a purge has let go of cannot be sent."""
         row, page, outcome = item.scraped.row, item.scraped.page, item.scraped.outcome
         now = as_row(row.task_id)
@@ -148,10 +149,10 @@ class Reparse:
             return False
         assert self.run_id is not None
         add_page(self.run_id, _run_page(row, outcome))
-        if item.has_changed:
+        if changed:
             generation = begin_generation(row.task_id, page.generation)
             again = replace(row, generation=generation)
-            stored = replace(result_of(item.scraped), generation=generation)
+            stored = replace(changed, generation=generation)
             save_result(stored)
             tasks.mark_completed(row.task_id)
             deliver([(again, stored)])

@@ -66,11 +66,11 @@ def test_a_full_disk_is_said_in_words_damages_nothing_and_is_got_over(
         # The operator is told, whichever way he looks.
         doctor = node.cli("doctor")
         assert doctor.returncode == 1, doctor.stdout + doctor.stderr
-        assert "BAD  disk: 0 MB free, under 30: make room" in doctor.stdout
-        assert "0 MB" in words_of(node, "status")
+        assert "BAD  disk: only 0 MB are free on the disk: make room" in doctor.stdout
+        assert "disk is full" in words_of(node, "status")
         refused = node.cli("import", file)
-        assert refused.returncode == 2
-        assert "Make room first" in refused.stderr
+        assert refused.returncode == 3
+        assert "disk is full" in refused.stderr
         assert process.poll() is None, "the stack stays"
 
         ballast.unlink()
