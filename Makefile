@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-outage bench-parse clean bench-web screenshots year
-.PHONY: bench bench-growth bench-hosts
+.PHONY: bench bench-growth bench-hosts fuzz
 .PHONY: chaos
 .PHONY: dev hooks site lint-containers man build test-minimum
 
@@ -90,6 +90,9 @@ hooks: install  ## Check each commit before it is made
 
 docs: install  ## Make the reference pages docs/settings.md and docs/commands.md again
 	$(BIN)/python -m lienworker.cli.reference docs
+
+fuzz: install  ## Read a hundred thousand damaged import files: make fuzz [MUTATIONS=100000] [SEED=1]
+	$(BIN)/python tests/intake/fuzzing.py --mutations $(or $(MUTATIONS),100000) --seed $(or $(SEED),1)
 
 bench: install  ## Pages a second: the bare loop, Scrapy, Celery and lienworker in turns (10 minutes)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]'

@@ -8,27 +8,17 @@ import io
 import json
 import tracemalloc
 from itertools import chain, repeat
+from pathlib import Path
 from typing import Any, ClassVar
 
+import fuzzing
 import pytest
+from fuzzing import FORMATS, SCRAPS, SEEDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading import rows
 
-from lienworker.errors import InputError
 from lienworker.intake import ParcelRow, Reject, read_parcels
-
-FORMATS = [None, "csv", "json", "jsonl", "txt"]
-SEEDS = [
-    b'url,parcel_id\nhttp://a.example/1,001\n"http://a.example/2","0""0\n"\n',
-    b'{"url":"http://a.example/1"}\n{"url":"http://a.example/2","x":[1,{"a":2}]}\n',
-    b'[{"url":"http://a.example/1"},\n {"url":"http://a.example/2","x":[1,{"a":2}]}\n]',
-    b'{"n":3,"parcels":[{"url":"http://a.example/1"},{"url":"http://a.example/2"}]}',
-    b"http://a.example/1\n# c\nhttp://a.example/2\n",
-    "\ufeffurl;county\nhttp://a.example/1;Doña\n".encode("utf-16"),
-    gzip.compress(b"url\nhttp://a.example/1\n"),
-]
-SCRAPS = [b'"', b"\n", b"\r", b"\0", b"\xff", b"{", b"}", b"[", b"]", b",", b"\\u0000", b"\\ud800", b"NaN", b"url"]
 
 
 @st.composite
@@ -43,19 +33,17 @@ def damaged_files(draw: st.DrawFn) -> bytes:
 @settings(max_examples=400, deadline=None)
 @given(st.binary(max_size=200) | damaged_files(), st.sampled_from(FORMATS))
 def test_any_bytes_give_rows_rejects_or_an_input_error(content: bytes, form: str | None) -> None:
-    found, refusal = [], ""
-    try:
-        for item in read_parcels(io.BytesIO(content), format=form):
-            found.append(item)
-    except InputError as error:
-        refusal = str(error)
-    assert len(refusal.splitlines()) <= 1
-    lines = [item.line for item in found]
-    assert lines == sorted(lines)
-    for item in found:
-        assert isinstance(item, ParcelRow | Reject)
-        text = item.raw + item.detail if isinstance(item, Reject) else f"{item} {json.dumps(item.extra)}"
-        text.encode()  # nothing that a file or a database would refuse
+    fuzzing.read(content, form)
+
+
+def test_a_short_campaign_of_damaged_files_breaks_nothing() -> None:
+    """`make fuzz` runs a hundred thousand."""
+    assert fuzzing.campaign(2_000, seed=20)["broken"] == 0
+
+
+@pytest.mark.parametrize("case", sorted(fuzzing.CASES.glob("*.*")), ids=lambda case: case.name)
+def test_what_once_broke_a_reader_does_not_any_more(case: Path) -> None:
+    fuzzing.read(case.read_bytes(), None if case.suffix == ".any" else case.suffix[1:])
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zs", "Zl", "Zp", "Cf")), min_size=1)
