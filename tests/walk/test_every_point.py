@@ -34,7 +34,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
 @pytest.fixture(scope="module")
 def seen(house: Theatre, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]]:
     """How often each scenario reaches each point; found once, by whichever process of the tests comes first."""
-    shared = tmp_path_factory.getbasetemp().parent
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # nothing of an earlier run
     with one_at_a_time(shared / "walk.lock"):
         file = shared / "walk.json"
         if not file.exists():
