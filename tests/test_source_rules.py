@@ -19,6 +19,7 @@ CONSTANT = re.compile(r"_{0,2}[A-Z][A-Z0-9_]*")
 
 #: Names that are put into SQL and are no constants, each with the reason why no stranger's word can be in them.
 PUT_INTO_SQL = {
+    "column": "a constant of its function",
     "columns": "a constant of its function",
     "self.columns": "given by the module's own constants",
     "self.table": "given by the module's own constants",

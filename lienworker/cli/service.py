@@ -62,6 +62,10 @@ def _service(program: Path | None, for_user: bool | None, root: Path, *, in_part
     is_system = os.geteuid() == 0 if for_user is None else not for_user
     if is_system and os.geteuid() != 0 and root == Path("/"):
         raise OperatorError("Units for the whole machine need root: use sudo, or --user.")
+    try:
+        root.exists()
+    except OSError as problem:
+        raise OperatorError(f"--root cannot be used: {problem.strerror}.") from None
     here = program or Path(sys.argv[0]).absolute()
     if here.name == "__main__.py":
         here = Path(sys.executable).with_name("lienworker")

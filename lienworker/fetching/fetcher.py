@@ -152,7 +152,7 @@ class Fetcher:
         return self._direct, self._proxies
 
     def _open_session(self, connector: aiohttp.BaseConnector) -> aiohttp.ClientSession:
-        session = aiohttp.ClientSession(
+        return aiohttp.ClientSession(
             connector=connector,
             headers=standing_headers(self._options.user_agent),
             cookie_jar=aiohttp.DummyCookieJar(),  # cookies belong to a fetch, see Trail
@@ -161,7 +161,3 @@ class Fetcher:
             max_line_size=_MAX_HEADER,
             max_field_size=_MAX_HEADER,
         )
-        # aiohttp asks again at once where a kept connection broke. When a host is asked again is the schedule's word,
-        # which knows its delay. There is no public switch; a test says if this one stops working.
-        session._retry_connection = False
-        return session

@@ -29,10 +29,12 @@ _MOST_TAGS = 500_000
 #: libxml2 compares each attribute of a tag with all before it: a hundred kilobytes of them take seconds.
 _MOST_ATTRIBUTES = 1_000
 _LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{10000,}")
+_QUOTED = re.compile(r"""=\s*(?:"[^"]*"|'[^']*')""")
 
 
 def _is_overloaded(tag: str) -> bool:
-    return len(tag.split(maxsplit=_MOST_ATTRIBUTES)) > _MOST_ATTRIBUTES
+    """By its attributes: what stands in quotes is one value, however long (some sites keep a whole menu in one)."""
+    return len(_QUOTED.sub(" ", tag).split(maxsplit=_MOST_ATTRIBUTES)) > _MOST_ATTRIBUTES
 
 
 @dataclass(frozen=True)

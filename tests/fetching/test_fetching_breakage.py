@@ -102,28 +102,6 @@ def test_odd_bytes_in_headers_spoil_nothing() -> None:
     asyncio.run(story())
 
 
-def test_a_site_that_hangs_up_on_a_kept_connection_is_not_asked_again_behind_the_schedules_back() -> None:
-    asked = 0
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal asked
-        while True:
-            await reader.readuntil(b"\r\n\r\n")
-            asked += 1
-            if asked > 1:
-                return
-            writer.write(HEAD + b"Content-Length: 2\r\n\r\nhi")
-
-    async def story() -> None:
-        async with listening(talk) as port, fetcher() as one:
-            page(await one.fetch(FetchRequest(f"http://127.0.0.1:{port}/")))
-            failed = failure(await one.fetch(FetchRequest(f"http://127.0.0.1:{port}/")))
-            assert (failed.reason, failed.retryable) == ("protocol_error", True)
-
-    asyncio.run(story())
-    assert asked == 2
-
-
 def test_a_page_that_drips_for_ever_is_cut_by_the_total_time_out() -> None:
     failed = fetched_from(replying(HEAD + b"\r\n", then=drip), total_timeout=0.4)
     assert (failed.reason, failed.retryable, failed.host_fault) == ("timeout", True, False)

@@ -20,9 +20,10 @@ from lienworker.outbox.closing import end, expire
 from lienworker.outbox.deliveries import configure, deliver_result, parcel_key
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.leases import free
+from lienworker.outbox.parcel_order import keep_order, result_rows
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.rows_by_hand import discard_rows, hold_rows, ready_for_replay, release_rows
-from lienworker.outbox.uploads import Claim, claim_uploads, keep_order, raw_delivered, result_delivered, result_rows
+from lienworker.outbox.uploads import Claim, claim_uploads, raws_delivered, results_delivered
 from lienworker.store import clock as store_clock
 from lienworker.store import tasks
 from lienworker.store.clock import rfc3339
@@ -88,7 +89,7 @@ class AnyDelivery(RuleBasedStateMachine):
             assert end(row)
             save_result(self._result(row.task_id, parcel))
             tasks.mark_completed(row.task_id)
-            deliver_result(row, key)
+            deliver_result((row, key))
         self.model.parcels[row.task_id], self.model.fetched[row.task_id] = parcel, rfc3339()
         self._learn()
 
@@ -120,9 +121,9 @@ class AnyDelivery(RuleBasedStateMachine):
         if row.topic == "upload_result":
             if mine:
                 self._store(row)
-            in_transaction(result_delivered, row)
+            in_transaction(results_delivered, [row])
         elif row.topic == "upload_raw":
-            in_transaction(raw_delivered, row)
+            in_transaction(raws_delivered, [row])
         else:
             assert in_transaction(end, row) == mine
         if mine:

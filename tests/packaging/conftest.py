@@ -41,7 +41,9 @@ class Installed:
 
 
 def call(*command: str | Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=150)
+    # The machine's own certificates, as pip uses them: uv's built-in ones do not know a company's proxy.
+    trusting = {**os.environ, "UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=150, env=trusting)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
