@@ -119,6 +119,8 @@ def calmly(step: Callable[[], None]) -> Callable[[], None]:
         try:
             step()
         except (OSError, *DATABASE_TROUBLE) as problem:
+            if is_damage(problem):  # no other try will do: see after_process_message
+                raise
             logger.warning("%s stops for now: %s", step.__name__, problem, extra={"action": step.__name__})
 
     return calm
