@@ -19,7 +19,7 @@ import pytest
 from benchmarks.lives import Clock, Lives, Shares, lives
 from lienworker.actors.fetch_outcomes import Arrived, store_fetches
 from lienworker.actors.reparse import Reparse, Reread
-from lienworker.actors.scrape_outcomes import Scraped
+from lienworker.actors.scrape_outcomes import Scraped, result_of
 from lienworker.errors import BusyError
 from lienworker.fetching import Fetched
 from lienworker.outbox.claims import claim
@@ -472,7 +472,7 @@ def test_a_reparse_that_a_purge_has_overtaken_stores_nothing(worker: Lives, cloc
     run(worker, Keep(30, math.inf, 90, math.inf, math.inf))
 
     with write("test"):
-        assert not again._store(Reread(scraped_anew, "completed", True))
+        assert not again._store(Reread(scraped_anew, "completed", True), result_of(scraped_anew))
 
     assert one_row("SELECT synced, generation FROM results") == (1, 1)
 

@@ -30,7 +30,7 @@ class Installed:
         return subprocess.run(
             command,
             cwd=folder,
-            env={"PATH": path, "HOME": str(folder), **settings},
+            env={"PATH": path, "HOME": str(folder), "UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1", **settings},
             capture_output=True,
             text=True,
             timeout=150,
