@@ -114,9 +114,7 @@ def test_urgent_parcels_overtake_a_long_queue(node: Node, tmp_path: Path) -> Non
     from lienworker.demo.site import demo_site
 
     node.settings["LIENWORKER_HOST_CONCURRENCY"] = "4"
-    node.settings["LIENWORKER_LOG_LEVEL"] = (
-        "warning"  # nobody reads the pipe meanwhile, and a line a task would fill it
-    )
+    node.settings["LIENWORKER_LOG_LEVEL"] = "warning"  # a line a task would fill the pipe that nobody reads
     with demo_site(latency=0.02) as site:
         node.cli("import", write_list(tmp_path / "many.jsonl", site.parcels(2000)))
         process = node.start("up")
