@@ -125,6 +125,7 @@ def test_pipx_installs_it(installed: Installed, tmp_path: Path) -> None:
     pipx = Path(sys.executable).with_name("pipx")
     places = {**os.environ, "PIPX_HOME": str(tmp_path / "home"), "PIPX_BIN_DIR": str(tmp_path / "bin")}
     places |= {"PIPX_MAN_DIR": str(tmp_path / "man"), "PATH": f"{pipx.parent}:/usr/bin:/bin"}
+    places |= {"UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"}  # pipx may call uv; see conftest
     command = [pipx, "install", "--quiet", "--python", sys.executable]
     command += ["--pip-args", f"--constraint {ROOT / 'constraints.txt'}", str(installed.wheel)]
     done = subprocess.run(command, env=places, capture_output=True, text=True, cwd=tmp_path, timeout=170)
