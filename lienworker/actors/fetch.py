@@ -30,8 +30,8 @@ from lienworker.store.database import write
 from lienworker.store.pages import PageRecord, page_behind_result
 from lienworker.store.raw_files import PageKey, put_in_place, write_aside
 
-#: Rows that one message may work through before others get their turn, in batches.
-_BATCHES_A_MESSAGE = 8
+#: How long one message may go on before others get their turn, s.
+_SHARE = 4.0
 #: Requests that one pump may have in the air, in batches: slow sites need many, and one thread looks after them all.
 _BATCHES_IN_THE_AIR = 4
 #: Pages up to this size are read right away, from memory; larger ones from disk, one by one.
@@ -57,10 +57,11 @@ class Pump:
         self._suspects = suspects
         self._message_id = message_id
         self._batch = runtime.settings.batch
-        self._left = self._batch * _BATCHES_A_MESSAGE
+        self._deadline = time.monotonic() + _SHARE
         self._flights: Flights[_Flown] = Flights(runtime.loop)
         self._scraped: list[Scraped] = []
         self._is_drained = False
+        self._is_closing = False
         self.has_left_pages = False
 
     def run(self) -> bool:
@@ -75,7 +76,7 @@ class Pump:
 
     def run_row(self, row: Claimed) -> None:
         """Works on one row that the caller has claimed."""
-        self._is_drained = True
+        self._is_closing = True
         self._launch([row])
         while self._flights or self._scraped:
             self._turn(self._gather())
@@ -89,11 +90,16 @@ class Pump:
         return self._flights.gather(self._batch, wait, enough=enough, group=wait)
 
     def _turn(self, landed: list[tuple[Claimed, Task[_Flown]]]) -> None:
-        arrived = [self._unpack(row, flight) for row, flight in landed]
-        room = self._room()
-        if not (arrived or self._scraped or room):
-            return
+        with self._runtime.at_work():
+            arrived = [self._unpack(row, flight) for row, flight in landed]
         put_in_place([item.page for item in arrived if item.page])
+        room = self._room()
+        if arrived or self._scraped or room:
+            with self._runtime.at_work():
+                self._read(self._store(arrived, room))
+
+    def _store(self, arrived: list[Arrived], room: int) -> list[tuple[Claimed, PageRecord, bytes]]:
+        """The one transaction of a turn; gives the pages that are to be read."""
         ready = make_ready(self._runtime, self._scraped)
         with write("fetch"):
             drifting = store_results(self._runtime, ready) if self._scraped else []
@@ -102,7 +108,7 @@ class Pump:
         self._scraped = []
         self._launch(rows)
         drift.hold_fetches(drifting)
-        self._read(pages)
+        return pages
 
     def _keep(
         self, arrived: list[Arrived], pages: list[tuple[Claimed, PageRecord]]
@@ -126,13 +132,16 @@ class Pump:
                 self._scraped, since = [], time.monotonic()
 
     def _room(self) -> int:
-        """How many rows to claim: a batch, or what there is room for in the air. A suspect travels alone."""
+        """How many rows to claim: a batch, or what there is room for in the air. A suspect travels alone.
+
+        Where nothing was due the last time, it is looked again for as long as a slow page keeps us here anyway.
+        """
         if not self._runtime.holder.owns(self._token):
-            self._is_drained = True
-        if self._is_drained or any(row.alone for row in self._flights.rows):
+            self._is_closing = self._is_drained = True
+        if self._is_closing or time.monotonic() > self._deadline or any(row.alone for row in self._flights.rows):
             return 0
         room = self._batch * _BATCHES_IN_THE_AIR - len(self._flights)
-        return min(self._batch, room, self._left) if room >= self._batch // 2 else 0
+        return min(self._batch, room) if room >= self._batch // 2 else 0
 
     def _claim(self, room: int) -> list[Claimed]:
         """Takes rows that are due. Tasks that came too late end here; nobody wants their page any more."""
@@ -140,7 +149,6 @@ class Pump:
         rules, message_id = self._runtime.rules, self._message_id
         rows = claim_in_transaction("fetch", room, self._token, rules, suspects=suspects, message_id=message_id)
         self._is_drained = not rows
-        self._left -= len(rows)
         now = rfc3339()
         late = {row.id for row in rows if row.expires_at and row.expires_at < now and expire(row)}
         return [row for row in rows if row.id not in late]
@@ -158,7 +166,7 @@ class Pump:
 
     def _land(self) -> None:
         """The process stops: what arrives within the grace is committed, the rest goes back untried."""
-        self._is_drained = True
+        self._is_closing = True
         deadline = time.monotonic() + _GRACE
         while (self._flights or self._scraped) and time.monotonic() < deadline:
             self._turn(self._flights.gather(self._batch, patience=0.1) if self._flights else [])

@@ -23,6 +23,8 @@ from lienworker.store.rollups import add_counts
 
 #: Threads kept free for relay, polling, heartbeat and uploads, so that none of them ever waits for pages.
 RESERVED_THREADS = 4
+#: How long a step waits for another one that computes, s; longer is a page that a parser hangs in.
+_COURTESY = 0.5
 
 
 class RawBound:
@@ -75,6 +77,7 @@ class Runtime:
         self.rules = rules_of(settings)
         self.registry: Registry = registry_with(settings.platforms_folder)
         self.stopping = threading.Event()
+        self._computing = threading.Lock()
         self._places = threading.BoundedSemaphore(max(1, holder.slots))
         self.uploading = threading.Lock()
         self.last_success: dict[str, float] = {}
@@ -101,6 +104,20 @@ class Runtime:
         finally:
             if free:
                 self._places.release()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """One step of this process computes at a time, while the others wait for sites and disks.
+
+        Threads that compute side by side get nothing more done: they fight for the interpreter's lock, and most of all
+        in the middle of transactions. A courtesy, not a rule: a page that a parser hangs in holds up nobody for long.
+        """
+        mine = self._computing.acquire(timeout=_COURTESY)
+        try:
+            yield
+        finally:
+            if mine:
+                self._computing.release()
 
     def open_gateway(self) -> None:
         """Makes the way to the Gateway; in standalone mode nobody does but a person who replays."""

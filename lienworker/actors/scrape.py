@@ -112,7 +112,8 @@ class ScrapeRun:
             )
             if not rows:
                 return False
-            self._work_on(rows)
+            with self.runtime.at_work():
+                self._work_on(rows)
         return True
 
     def _work_on(self, rows: list[Claimed]) -> None:
