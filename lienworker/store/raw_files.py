@@ -73,11 +73,19 @@ def write_aside(folder: DataFolder, key: PageKey, body: bytes, content_type: str
     path = place / f"{key.name}.{sha256[:16]}.{extension}.gz"
     aside = folder.aside / aside_name()
     try:
-        aside.write_bytes(igzip.compress(body, _LEVEL, mtime=0))
+        _write(aside, igzip.compress(body, _LEVEL, mtime=0))
     except OSError:
         aside.unlink(missing_ok=True)  # a full disk is not made fuller
         raise
     return WrittenPage(aside, path, sha256, len(body))
+
+
+def _write(aside: Path, content: bytes) -> None:
+    """Writes a file and has the disk begin with it at once: flushing a group is then one wait for all, not one each."""
+    with open(aside, "xb", buffering=0) as file:
+        file.write(content)
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def put_in_place(pages: Sequence[WrittenPage]) -> None:
