@@ -32,12 +32,16 @@ __all__ = [
 
 
 _MONEY = re.compile(r"(\()?\s*(-)?\s*(?:US)?\$?\s*(-)?\s*(\d[\d,]*(?:\.\d*)?|\.\d+)\s*(-|CR)?\s*(\))?", re.I)
+# What nearly all amounts are; six groups and two spellings of a letter take thrice as long.
+_PLAIN_MONEY = re.compile(r"\$?(\d[\d,]*(?:\.\d*)?)")
+_IN_MONEY = "0123456789$,.()- UuSsCcRr"
 _NUMBER = re.compile(r"-?(?:\d[\d,]*(?:\.\d*)?|\.\d+)")
 _YEAR = re.compile(r"(?<!\d)(1[6-9]\d\d|20\d\d)(?!\d)")
 _BREAKS = re.compile(r"\s*[\r\n\t]\s*")
 _NO_ACRES = re.compile(r"sq|feet|\bft\b|\bsf\b|\bx\b|hectare")
 _ACRES = re.compile(r"([\d,]*\.?\d+)\s*ac")
 _ACRES_UNIT = re.compile(r"\bac(re)?s?\b")
+_NEVER_BLANK = frozenset({float, int, bool})
 _BLANKS = frozenset({"", "-", "--", "---", "n/a", "na", "none", "null", "nil", "not available", "unknown", "."})
 
 
@@ -58,11 +62,14 @@ def identifier(value: object) -> str | None:
 
 def money(value: object) -> float | None:
     """`$1,234.50` is 1234.5 and `(12.00)` is -12.0; anything around the amount makes it unreadable."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if value.__class__ is not str and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     plain = text(value)
-    if not plain or (plain[0].isalpha() and plain[0] not in "Uu"):  # most texts that are asked about are no amounts
+    # Most texts that are asked about are no amounts, and have something else at their ends or between them.
+    if not plain or (plain.isascii() and plain.strip(_IN_MONEY)):
         return None
+    if found := _PLAIN_MONEY.fullmatch(plain):
+        return float(found[1].replace(",", ""))
     found = _MONEY.fullmatch(plain)
     if found is None:
         return None
@@ -74,7 +81,7 @@ def money(value: object) -> float | None:
 
 def number(value: object) -> float | None:
     """The first number of a text, units ignored: `.055 AC` is 0.055."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if value.__class__ is not str and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     found = _NUMBER.search(text(value) or "")
     return float(found.group().replace(",", "")) if found else None
@@ -117,7 +124,12 @@ def yes_no(value: object) -> bool | None:
 def compact(value: Any) -> Any:
     """The value without its blanks, at every depth. Zero and False stay."""
     if isinstance(value, dict):
-        return {key: kept for key, item in value.items() if (kept := _kept(item)) is not None}
+        # Texts are nearly all of it: they are tested in place, without a call each.
+        return {
+            key: kept
+            for key, item in value.items()
+            if (kept := (item or None) if item.__class__ is str else _kept(item)) is not None
+        }
     if isinstance(value, list):
         return [kept for item in value if (kept := _kept(item)) is not None]
     return value
@@ -125,8 +137,8 @@ def compact(value: Any) -> Any:
 
 def _kept(item: Any) -> Any:
     """The item without its blanks; None where nothing is left of it."""
-    if item.__class__ is str:  # nearly all of them, and asked often
-        return item or None
+    if item.__class__ in _NEVER_BLANK:
+        return item
     if isinstance(item, (dict, list)):
         return compact(item) or None
     return item if item != "" else None

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 
 from lienworker.platforms.texts import text
 
+_DIGIT = re.compile(r"\d")
 _NUMERIC_DATE = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?![\d/])")
 _ISO_DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?!\d)")
 _NAMED_DATES = (
@@ -21,11 +22,14 @@ _CENTURY_PIVOT = 50
 
 def iso_date(value: object) -> str | None:
     """`07/25/2017`, `7/25/17`, `2017-07-25T00:00`, `Jul 25, 2017`, `25-JUL-2017` as `2017-07-25`."""
-    plain = text(value) or ""
-    if found := _ISO_DATE.match(plain):
-        return _iso(found[1], found[2], found[3])
-    if found := _NUMERIC_DATE.match(plain):
-        return _iso(found[4], found[1], found[3])
+    plain = text(value)
+    if not plain or not _DIGIT.search(plain):  # most texts that are asked about are no dates
+        return None
+    if plain[0].isdecimal():
+        if found := _NUMERIC_DATE.match(plain):
+            return _iso(found[4], found[1], found[3])
+        if found := _ISO_DATE.match(plain):
+            return _iso(found[1], found[2], found[3])
     for pattern in _NAMED_DATES:
         if (found := pattern.search(plain)) and (month := _MONTHS.get(found["m"].lower())):
             return _iso(found["y"], str(month), found["d"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lienworker.platforms import clean
 from lienworker.platforms.base import Record
-from lienworker.platforms.reading.columns import KINDS, LIENS, VALUES, YEAR_WORDS, Columns
+from lienworker.platforms.reading.columns import KINDS, LIENS, VALUES, YEAR_WORDS, Cleaner
 from lienworker.platforms.reading.grids import Grid
 from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, without_year
 from lienworker.platforms.reading.pairs import Pair
@@ -13,6 +13,9 @@ Facts = tuple[str, list[Record]]
 _OWNER_HEADS = frozenset({"ownership", "owners", "owner type", "title holder", "titleholder", "owner"})
 _ABOUT_A_PARCEL = frozenset({"owner_name", "property_address", "certificate_number", "face_amount", "total_due"})
 _YEARS = frozenset(YEAR_WORDS.split("|"))
+_ACCOUNTS = frozenset(word for word, kind in OTHER_ID.items() if kind == "account")
+_NAMES_PARCEL = _ACCOUNTS | ID_RANK.keys()
+_TOLD_ONCE = _NAMES_PARCEL | {word for word, name in FIELD_OF.items() if name == "owner_name"}
 
 
 def facts_of(grid: Grid) -> Facts | None:
@@ -36,17 +39,19 @@ def _facts(grid: Grid) -> Facts | None:
             roles = {columns[word][0] for word in words if word in columns}
             fits = any(need <= roles for need in needed)
         if fits:
-            return name, [entry for row in grid.rows if (entry := _entry(words, row, columns, needed))]
+            known = [(place, *columns[word]) for place, word in enumerate(words) if word in columns]
+            return name, [entry for row in grid.rows if (entry := _entry(row, known, needed))]
     return None
 
 
-def _entry(words: list[str], row: list[str], columns: Columns, needed: tuple[frozenset[str], ...]) -> Record | None:
+def _entry(row: list[str], known: list[tuple[int, str, Cleaner]], needed: tuple[frozenset[str], ...]) -> Record | None:
+    """`known` is the place, the name and the cleaner of each column that has a name."""
     entry: Record = {}
-    for word, cell in zip(words, row, strict=True):
-        if word in columns and cell:
-            name, wash = columns[word]
-            entry.setdefault(name, wash(cell))
-            if name == "year":
+    for place, name, wash in known:
+        if cell := row[place]:
+            if name not in entry:
+                entry[name] = wash(cell)
+            if name == "year" and not cell.isdigit():
                 entry |= kind_of(cell)
     if "book" in entry:
         entry.setdefault("book_page", clean.joined((entry.pop("book"), entry.pop("page", None)), "/"))
@@ -96,7 +101,7 @@ def owners_of(grid: Grid) -> list[str]:
 def is_list_of_parcels(grid: Grid) -> bool:
     """One parcel a row: each has its id, and something that tells whose or what it is."""
     words = grid.words
-    if len(grid.rows) < 2 or not any(map(_names_parcel, words)):
+    if len(grid.rows) < 2 or _NAMES_PARCEL.isdisjoint(words):
         return False
     about = {FIELD_OF.get(word) for word in words} | {LIENS.get(word, ("",))[0] for word in words}
     return bool(about & _ABOUT_A_PARCEL) and not _is_history(words, grid)
@@ -105,13 +110,13 @@ def is_list_of_parcels(grid: Grid) -> bool:
 def shared_by_all(grid: Grid) -> list[Pair]:
     """What all rows of a history say alike (the account, the owner) is said of the parcel."""
     words = grid.words
-    if len(grid.rows) < 2 or not _is_history(words, grid):
+    if len(grid.rows) < 2 or _TOLD_ONCE.isdisjoint(words) or not _is_history(words, grid):
         return []
     columns = zip(grid.head, words, zip(*grid.rows, strict=True), strict=True)
     return [
         Pair(head, (cells[0],))
         for head, word, cells in columns
-        if cells[0] and len(set(cells)) == 1 and (_names_parcel(word) or FIELD_OF.get(word) == "owner_name")
+        if word in _TOLD_ONCE and cells[0] and len(set(cells)) == 1
     ]
 
 
@@ -124,13 +129,9 @@ def contradicts(grid: Grid) -> bool:
     return any(len({row[place] for row in grid.rows}) > 1 for place in places)
 
 
-def _names_parcel(word: str) -> bool:
-    return word in ID_RANK or OTHER_ID.get(word) == "account"
-
-
 def _is_history(words: list[str], grid: Grid) -> bool:
     """Bills of one parcel repeat its account, or differ in their years."""
-    account = next((place for place, word in enumerate(words) if OTHER_ID.get(word) == "account"), None)
+    account = next((place for place, word in enumerate(words) if word in _ACCOUNTS), None)
     if account is not None and len({row[account] for row in grid.rows}) == 1:
         return True
     place = next((place for place, word in enumerate(words) if word in _YEARS), None)

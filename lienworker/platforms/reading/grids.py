@@ -13,7 +13,7 @@ from typing import Any
 from lienworker.platforms import clean
 from lienworker.platforms.reading.labels import MAX_LABEL, is_known, normalise
 from lienworker.platforms.reading.pairs import Pair
-from lienworker.platforms.reading.tokens import Element, Token
+from lienworker.platforms.reading.tokens import CELLS, Element, Token
 
 
 @dataclass
@@ -40,16 +40,16 @@ class Grid:
         return [Pair(label, (value,)) for label, value in zip(self.head, self.rows[0], strict=True) if label and value]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Row:
-    cells: tuple[str, ...]
-    tokens: tuple[Token, ...]
+    cells: list[str]
+    filled: list[str]
+    """The cells that say something."""
+    tokens: list[Token]
     headers: int
     """How many of the filled cells are `th`."""
-
-    @property
-    def filled(self) -> list[str]:
-        return [cell for cell in self.cells if cell]
+    barred: bool
+    """Whether one of them waits to be filled in."""
 
 
 def grids_of(tokens: list[Token]) -> tuple[list[Grid], list[Token]]:
@@ -68,37 +68,41 @@ def _tables(tokens: list[Token]) -> Iterator[list[_Row]]:
     cells: dict[Element, list[Token]] = {}
     for token in tokens:
         if token.cell is not None:
-            cells.setdefault(token.cell, []).append(token)
-    tables: dict[Element, dict[Element, None]] = {}
-    seen: set[Element] = set()
-    for cell in cells:
-        row = cell.getparent()
-        if row in seen:
-            continue
-        seen.add(row)
-        table = next(row.iterancestors("table"), None)
-        if row.tag == "tr" and table is not None:
-            tables.setdefault(table, {})[row] = None
+            if token.cell in cells:
+                cells[token.cell].append(token)
+            else:
+                cells[token.cell] = [token]
+    tables: dict[Element, list[Element]] = {}
+    for row in dict.fromkeys([cell.getparent() for cell in cells]):
+        if row.tag == "tr" and (table := _table_of(row)) is not None:
+            tables.setdefault(table, []).append(row)
     for rows in tables.values():
         yield [_row(row, cells) for row in rows]
+
+
+def _table_of(row: Element) -> Element | None:
+    above = row.getparent()
+    while above is not None and above.tag != "table":
+        above = above.getparent()
+    return above
 
 
 def _row(row: Element, cells: dict[Element, list[Token]]) -> _Row:
     texts: list[str] = []
     used: list[Token] = []
     headers = 0
-    for cell in row.iterchildren("td", "th"):
-        found = cells.get(cell, [])
-        used += found
-        headers += cell.tag == "th" and bool(found)
-        texts.append(" ".join(token.text for token in found))
-        texts += [""] * (_span(cell) - 1)
-    return _Row(tuple(texts), tuple(used), headers)
-
-
-def _span(cell: Element) -> int:
-    said = cell.get("colspan")
-    return min(clean.integer(said) or 1, 50) if said else 1
+    for cell in row:
+        if (tag := cell.tag) not in CELLS:
+            continue
+        if found := cells.get(cell):
+            used += found
+            headers += tag == "th"
+            texts.append(found[0].text if len(found) == 1 else " ".join([token.text for token in found]))
+        else:
+            texts.append("")
+        if said := cell.get("colspan"):
+            texts += [""] * (min(clean.integer(said) or 1, 50) - 1)
+    return _Row(texts, list(filter(None, texts)), used, headers, any([token.barrier for token in used]))
 
 
 def _grids(rows: list[_Row]) -> Iterator[Grid]:
@@ -107,9 +111,9 @@ def _grids(rows: list[_Row]) -> Iterator[Grid]:
         if _is_head(row) and not (grid and not grid.rows and not _all_known(row)):
             if grid and grid.rows:
                 yield grid
-            grid = Grid(list(row.cells), tokens=list(row.tokens))
+            grid = Grid(row.cells, tokens=row.tokens)
         elif grid and _fits(grid, row):
-            grid.rows.append(list(row.cells) + [""] * (len(grid.head) - len(row.cells)))
+            grid.rows.append(row.cells + [""] * (len(grid.head) - len(row.cells)))
             grid.tokens += row.tokens
         elif row.filled:
             if grid and grid.rows:
@@ -123,7 +127,7 @@ def _is_head(row: _Row) -> bool:
     filled = row.filled
     if row.headers > 2 and sum(map(is_known, filled[:3])) == 3:
         return True  # whatever stands to the right of the head ("Date: …")
-    if len(filled) < 2 or any(token.barrier for token in row.tokens) or any(map(_no_label, filled)):
+    if len(filled) < 2 or row.barred or any(map(_no_label, filled)):
         return False
     if row.headers:
         # A `th` beside a `td` names that one cell, not a column.
@@ -136,7 +140,7 @@ def _is_head(row: _Row) -> bool:
 
 def _fits(grid: Grid, row: _Row) -> bool:
     """A row of the grid has its width, or misses only what a head's wide cells took."""
-    if not row.filled or len(row.cells) > len(grid.head) or any(token.barrier for token in row.tokens):
+    if not row.filled or len(row.cells) > len(grid.head) or row.barred:
         return False
     return len(row.cells) == len(grid.head) or (len(row.cells) >= 2 and len(grid.head) - len(row.cells) <= 1)
 
@@ -151,9 +155,9 @@ def _heads_column(text: str) -> bool:
 
 def _is_year_head(text: str) -> bool:
     """`2023`, `2023 Certified Values`: a column for a year."""
-    return clean.year(text) is not None and len(text) <= 30
+    return len(text) <= 30 and clean.year(text) is not None
 
 
 def _no_label(text: str) -> bool:
     """A text with a colon names what follows it in the row; a long or numeric one names nothing."""
-    return text.endswith(":") or len(text) > MAX_LABEL or (clean.money(text) is not None and clean.year(text) is None)
+    return text[-1] == ":" or len(text) > MAX_LABEL or (clean.money(text) is not None and clean.year(text) is None)

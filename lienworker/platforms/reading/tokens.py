@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
 from parsel import Selector
 
 from lienworker.platforms import clean
-from lienworker.platforms.reading.labels import looks_like_label, split_labels
+from lienworker.platforms.reading.labels import split_labels
 
 # An lxml element; lxml has no type hints.
 Element = Any
@@ -28,16 +27,8 @@ BLOCKS = frozenset(_BLOCK_TAGS.split())
 CELLS = frozenset({"td", "th"})
 _SKIPPED = frozenset(_SKIPPED_TAGS.split())
 _FIELDS = frozenset({"input", "textarea"})
+_MEANT = BLOCKS | _SKIPPED | _FIELDS | {"br", "span"}
 _FOOTNOTE = re.compile(r"\*+\s*\w{0,12}")
-_LABEL_CLASS = re.compile(r"(?:label|lbl|fieldname|field-name)(?:$|[\s_-])|\b(?:term|key)\b", re.I)
-_HEADING_CLASS = re.compile(r"heading(?:$|[\s_-])", re.I)
-_BADGE = re.compile(r"\blabel-(?:default|primary|success|info|warning|danger)\b")
-_TITLES = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "legend", "caption"})
-_TITLE_CLASS = re.compile(r"head(?:er|ing)|title", re.I)
-#: Characters; a longer text is neither named by its tag nor by its class.
-_LONGEST_MARKED = 80
-_INLINE = frozenset({"span", "font", "b", "strong", "i", "em", "u"})
-_IN_CELL = "(cell) "
 _BUTTONS = frozenset({"button", "submit", "image", "reset", "hidden"})
 
 
@@ -50,8 +41,9 @@ class Token:
     line: int
     cell: Element | None = None
     """The table cell that it stands in."""
-    label: bool = False
     barrier: bool = False
+    label: bool = False
+    """This and `title` are worked out where they are needed, by `roles`."""
     title: bool = False
 
 
@@ -72,39 +64,35 @@ class _Walker:
         steps = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
         for event, element in steps:
             if event == "start":
-                if not self._enter(element):
+                tag = element.tag
+                # Most tags are plain; only those that mean something here are worth a call.
+                if tag in _MEANT and not self._enter(element, tag):
                     steps.skip_subtree()
+                elif (text := element.text) and not text.isspace():
+                    self._add(text, element)
                 continue
-            if event == "end":
-                self._leave(element.tag)
+            if event == "end" and (tag := element.tag) in BLOCKS:
+                self.line += 1
+                if tag in CELLS:
+                    self.cells.pop()
             tail = element.tail
             if tail and not tail.isspace() and element is not root:
                 self._add(tail, element.getparent())
 
-    def _enter(self, element: Element) -> bool:
-        """Takes the element's own text; says whether its children are to be read."""
-        tag = element.tag
+    def _enter(self, element: Element, tag: str) -> bool:
+        """Says whether the element's text and its children are to be read."""
         if tag in BLOCKS:
             self.line += 1
             if tag in CELLS:
                 self.cells.append(element)
+        elif tag == "br":
+            self.line += 1
         elif tag in _SKIPPED or _hidden(element, tag):
             return False
         elif tag in _FIELDS:
             self._field(element)
             return False
-        elif tag == "br":
-            self.line += 1
-        text = element.text
-        if text and not text.isspace():
-            self._add(text, element)
         return True
-
-    def _leave(self, tag: str) -> None:
-        if tag in BLOCKS:
-            self.line += 1
-            if tag in CELLS:
-                self.cells.pop()
 
     def _add(self, raw: str, element: Element) -> None:
         text = clean.text(raw)
@@ -112,8 +100,7 @@ class _Walker:
         if not text or not (text[0].isalnum() or _says_something(text)):
             return
         for part in split_labels(text) if ":" in text else (text,):
-            label, title = _role(part, element)
-            self.tokens.append(Token(part, element, self.line, self.cells[-1], label, False, title))
+            self.tokens.append(Token(part, element, self.line, self.cells[-1]))
 
     def _field(self, element: Element) -> None:
         if (element.get("type") or "").lower() in _BUTTONS:
@@ -127,44 +114,6 @@ class _Walker:
 
 def _says_something(text: str) -> bool:
     return any(map(str.isalnum, text)) and not (text[0] == "*" and _FOOTNOTE.fullmatch(text))
-
-
-def _role(text: str, element: Element) -> tuple[bool, bool]:
-    """Whether a text is a label, and whether it is a title."""
-    is_short = len(text) <= _LONGEST_MARKED
-    marks = _marks_of(element) if is_short else None
-    label_class, cell_class, title_class = _said_by(marks) if marks else (False, False, False)
-    tag = element.tag
-    is_title = is_short and (title_class or tag in _TITLES)
-    if looks_like_label(text):
-        return True, is_title
-    if not is_short:
-        return False, False
-    if tag == "th":
-        following = element.getnext()
-        return (following is not None and following.tag == "td"), is_title
-    return (tag in ("label", "dt") or label_class or cell_class), is_title
-
-
-def _marks_of(element: Element) -> str | None:
-    """The classes of the element, or of the cell that holds nothing but this text in a `font` or a `span`."""
-    marks: str | None = element.get("class")
-    while marks is None and element.tag in _INLINE:
-        parent = element.getparent()
-        if len(parent) != 1 or (parent.text and not parent.text.isspace()):
-            break
-        element, marks = parent, parent.get("class")
-    # A cell is called a heading where it names what stands beside it; elsewhere that word means a title.
-    return f"{_IN_CELL}{marks}" if marks and element.tag in CELLS else marks
-
-
-@lru_cache(maxsize=1024)
-def _said_by(marks: str) -> tuple[bool, bool, bool]:
-    """What the classes of an element say of its text: a label, a label if it is a cell's, a title."""
-    is_badge = bool(_BADGE.search(marks))
-    label = bool(_LABEL_CLASS.search(marks))
-    cell = marks.startswith(_IN_CELL) and bool(_HEADING_CLASS.search(marks))
-    return label and not is_badge, cell and not is_badge, bool(_TITLE_CLASS.search(marks))
 
 
 def _hidden(element: Element, tag: str) -> bool:

@@ -1,0 +1,68 @@
+"""Which texts of a page are labels, and which are titles: by their words, their tags and their classes.
+
+Asked only of the texts that no grid took: most texts of a county page stand in tables, and need no role there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from lienworker.platforms.reading.labels import looks_like_label
+from lienworker.platforms.reading.tokens import CELLS, Element, Token
+
+_LABEL_CLASS = re.compile(r"(?:label|lbl|fieldname|field-name)(?:$|[\s_-])|\b(?:term|key)\b", re.I)
+_HEADING_CLASS = re.compile(r"heading(?:$|[\s_-])", re.I)
+_BADGE = re.compile(r"\blabel-(?:default|primary|success|info|warning|danger)\b")
+_TITLES = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "legend", "caption"})
+_TITLE_CLASS = re.compile(r"head(?:er|ing)|title", re.I)
+#: Characters; a longer text is neither named by its tag nor by its class.
+_LONGEST_MARKED = 80
+_INLINE = frozenset({"span", "font", "b", "strong", "i", "em", "u"})
+_IN_CELL = "(cell) "
+
+
+def mark_roles(tokens: Iterable[Token]) -> None:
+    """Says of each token whether it is a label, and whether it is a title."""
+    for token in tokens:
+        if not token.barrier:
+            token.label, token.title = _role(token.text, token.element)
+
+
+def _role(text: str, element: Element) -> tuple[bool, bool]:
+    """Whether a text is a label, and whether it is a title."""
+    is_short = len(text) <= _LONGEST_MARKED
+    marks = _marks_of(element) if is_short else None
+    label_class, cell_class, title_class = _said_by(marks) if marks else (False, False, False)
+    tag = element.tag
+    is_title = is_short and (title_class or tag in _TITLES)
+    if looks_like_label(text):
+        return True, is_title
+    if not is_short:
+        return False, False
+    if tag == "th":
+        following = element.getnext()
+        return (following is not None and following.tag == "td"), is_title
+    return (tag in ("label", "dt") or label_class or cell_class), is_title
+
+
+def _marks_of(element: Element) -> str | None:
+    """The classes of the element, or of the cell that holds nothing but this text in a `font` or a `span`."""
+    marks: str | None = element.get("class")
+    while marks is None and element.tag in _INLINE:
+        parent = element.getparent()
+        if len(parent) != 1 or (parent.text and not parent.text.isspace()):
+            break
+        element, marks = parent, parent.get("class")
+    # A cell is called a heading where it names what stands beside it; elsewhere that word means a title.
+    return f"{_IN_CELL}{marks}" if marks and element.tag in CELLS else marks
+
+
+@lru_cache(maxsize=1024)
+def _said_by(marks: str) -> tuple[bool, bool, bool]:
+    """What the classes of an element say of its text: a label, a label if it is a cell's, a title."""
+    is_badge = bool(_BADGE.search(marks))
+    label = bool(_LABEL_CLASS.search(marks))
+    cell = marks.startswith(_IN_CELL) and bool(_HEADING_CLASS.search(marks))
+    return label and not is_badge, cell and not is_badge, bool(_TITLE_CLASS.search(marks))
