@@ -2,7 +2,9 @@
 
 The bare script is what somebody would write for one page and throw away: `Selector(text=…)`, then one
 `selector.xpath(…)` a value, with the path that a browser's "copy XPath" gives (from the nearest id down), and a loop
-over rows and cells for the tables that histories come from, the spaces of each text folded. The paths are found
+over rows and cells for the tables that histories come from, the spaces of each text folded. A value that is a part of
+a longer text (`Parcel ID: 12-3 Tax Year: 2020`) is read as that text, once, and the cutting is a present to the bare
+script; the head of a table is read only where it holds a value (years) that is nowhere else. The paths are found
 beforehand, outside the measurement. It knows no money and no dates, has no names for anything and works on that one
 page only. What we do beyond it is cleaning, histories by year, and every label under `fields`. Both know whose page it
 is, as a task with its platform does; what it costs to find that out from the page alone is said apart.
@@ -19,7 +21,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
@@ -30,6 +32,7 @@ from lienworker.errors import PageError
 from lienworker.platforms import Page, Target, clean, default_registry
 
 BAR = 1.15
+_TELLING = 4  # characters; a shorter text is found anywhere
 _ROOT = Path(__file__).resolve().parents[1]
 _OWN = _ROOT / "tests" / "fixtures" / "pages"
 _SHARED = _ROOT / ".." / "shared" / "pages"
@@ -68,6 +71,8 @@ class Script:
 
     values: list[str]
     tables: list[str]
+    headed: list[str]
+    """Tables whose head holds values too: the years of a history, the number of an installment."""
 
     def read(self, body: bytes) -> Any:
         selector = Selector(text=body.decode("utf-8", "replace"), type="html")
@@ -75,7 +80,51 @@ class Script:
         for path in self.tables:
             for row in selector.xpath(path).xpath("./tr | ./tbody/tr"):
                 found.append([folded(cell.xpath("string()").get()) for cell in row.xpath("./td")])
+        for path in self.headed:
+            for row in selector.xpath(path).xpath(".//tr"):
+                found.append([folded(cell.xpath("string()").get()) for cell in row.xpath("./td | ./th")])
         return found
+
+    def unread(self, body: bytes, record: dict[str, Any]) -> list[str]:
+        """What the record holds and no text that is read contains, though it is long enough to be told apart."""
+        texts = "\n".join(squeezed(text) for text in leaves(self.read(body)))
+        wanted = dict.fromkeys(leaf for leaf in leaves(record) if len(squeezed(leaf)) >= _TELLING)
+        return [leaf for leaf in wanted if not any(form in texts for form in _written(leaf))]
+
+
+def squeezed(text: str) -> str:
+    """Without spaces: a value of several lines has breaks in the page and spaces in the record."""
+    return "".join(text.split())
+
+
+def _written(leaf: str) -> list[str]:
+    """How a page may write a value inside of a longer text."""
+    amount = clean.money(leaf)
+    return [squeezed(leaf), *([f"{amount:,.0f}", f"{amount:,.2f}"] if amount and "." in leaf else [])]
+
+
+def _around(root: Any, missing: list[str]) -> Iterator[str]:
+    """The paths of the innermost elements around values that are a part of their text, each element once."""
+    texts = {element: squeezed("".join(element.itertext())) for element in root.iter("*") if _is_shown(element)}
+    found: dict[Any, None] = {}
+    for leaf in missing:
+        for form in _written(leaf):
+            around = [element for element, text in texts.items() if form in text]
+            if around:
+                found[around[-1]] = None  # in the order of the page the last one has none inside it that holds the text
+                break
+    yield from (f"string({copied_path(element)})" for element in found)
+
+
+def _has_in_head(table: Any, missing: list[str]) -> bool:
+    heads = "\n".join(squeezed("".join(head.itertext())) for head in table.iter("th"))
+    return any(form in heads for leaf in missing for form in _written(leaf))
+
+
+def _is_shown(element: Any) -> bool:
+    return element.tag not in ("script", "style", "head", "title") and not any(
+        above.tag in ("script", "style", "head") for above in element.iterancestors()
+    )
 
 
 def folded(text: str | None) -> str:
@@ -100,7 +149,11 @@ def script_for(body: bytes, record: dict[str, Any]) -> Script:
         if form := next((form for form in _forms(text) if wanted[form] > 0), None):
             wanted[form] -= 1
             values.append(f"string({copied_path(element)})")
-    return Script(values, [copied_path(table) for table in tables])
+    missing = Script(values, list(map(copied_path, tables)), []).unread(body, record)
+    headed = [table for table in tables if _has_in_head(table, missing)]
+    plain = [copied_path(table) for table in tables if table not in headed]
+    script = Script(values, plain, list(map(copied_path, headed)))
+    return replace(script, values=values + list(_around(root, script.unread(body, record))))
 
 
 def _forms(text: str) -> Iterator[str]:
