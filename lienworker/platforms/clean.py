@@ -56,7 +56,8 @@ def identifier(value: object) -> str | None:
     if value is None:
         return None
     plain = decoded(str(value)).replace("\xa0", " ").strip()
-    plain = _BREAKS.sub(" ", plain)
+    if not plain.isprintable():
+        plain = _BREAKS.sub(" ", plain)
     return None if plain.lower() in _BLANKS else plain
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from lienworker.platforms import clean
@@ -11,6 +10,8 @@ from lienworker.platforms.reading.tokens import BLOCKS, CELLS
 
 # An lxml element; lxml has no type hints.
 Element = Any
+_EDGES = BLOCKS | {"br"}
+_UNREAD = frozenset({"script", "style", "select"})
 
 
 def grid_of(table: Element, about: str = "") -> Grid | None:
@@ -40,7 +41,13 @@ def next_saying(label: Element) -> Element | None:
 
 
 def text_of(element: Element) -> str:
-    return " ".join(" ".join(element.itertext("*")).split()) if len(element) else " ".join((element.text or "").split())
+    inside = len(element)
+    if not inside:
+        return " ".join(element.text.split()) if element.text else ""
+    if inside == 1 and isinstance((child := element[0]).tag, str) and not len(child):
+        # A cell around a link, a `font` or a `b`: most of what is left.
+        return " ".join(f"{element.text or ''} {child.text or ''} {child.tail or ''}".split())
+    return " ".join(" ".join(element.itertext("*")).split())
 
 
 def lines_of(element: Element) -> tuple[str, ...]:
@@ -48,21 +55,24 @@ def lines_of(element: Element) -> tuple[str, ...]:
     if not len(element):
         plain = clean.text(element.text)
         return (plain,) if plain else ()
-    broken = "".join(_broken(element, 0))
-    return tuple(line for part in broken.split("\n") if (line := clean.text(part)))
+    parts: list[str] = []
+    _break(element, parts, 0)
+    return tuple([line for part in "".join(parts).split("\n") if (line := clean.text(part))])
 
 
-def _broken(element: Element, depth: int) -> Iterator[str]:
-    if element.text:
-        yield _flat(element.text)
+def _break(element: Element, parts: list[str], depth: int) -> None:
+    """Adds the element's texts to the parts, with a line break wherever a reader sees one."""
+    if text := element.text:
+        parts.append(_flat(text))
     for child in element:
-        edge = "\n" if child.tag in BLOCKS or child.tag == "br" else ""
-        yield edge
-        if isinstance(child.tag, str) and child.tag not in ("script", "style", "select") and depth < 50:
-            yield from _broken(child, depth + 1)
-        yield edge
-        if child.tail:
-            yield _flat(child.tail)
+        tag = child.tag
+        edge = "\n" if tag in _EDGES else ""
+        parts.append(edge)
+        if tag != "br" and isinstance(tag, str) and tag not in _UNREAD and depth < 50:
+            _break(child, parts, depth + 1)
+        parts.append(edge)
+        if text := child.tail:
+            parts.append(_flat(text))
 
 
 def _flat(text: str) -> str:

@@ -50,7 +50,8 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
         items = [record_of(group, names=names) for group in groups]
         return {"parcels": items, "fields": fields_of(pairs[: pairs.index(groups[0][0])], grids)}
     pairs = pairs + [pair for grid in grids for pair in shared_by_all(grid)]
-    record = _ids(pairs, names) | _facts(pairs, names)
+    named = [(pair, field_of(pair, names)) for pair in pairs]
+    record = _ids(named, names) | _facts(named)
     if any(map(contradicts, grids)):
         record["parcel_id"] = record["alternate_ids"].pop("account", None)
     for grid in grids:
@@ -73,9 +74,10 @@ def field_of(pair: Pair, names: Names) -> str:
     """The canonical field that a pair is about, or an empty text."""
     word = meaning(pair.label)
     if names:
-        for key in (f"{normalise(pair.section)} {word}", word):
-            if key in names:
-                return names[key]
+        if pair.section and (key := f"{normalise(pair.section)} {word}") in names:
+            return names[key]
+        if word in names:
+            return names[word]
     name = FIELD_OF.get(word) or ("parcel_id" if word in ID_RANK else "")
     if pair.section and name in VALUE_OF:
         return _in_section(name, word, pair.section)
@@ -98,13 +100,13 @@ def _in_section(name: str, word: str, section: str) -> str:
     return "" if name in ("land_value", "building_value") else name
 
 
-def _ids(pairs: list[Pair], names: Names) -> Record:
+def _ids(named: list[tuple[Pair, str]], names: Names) -> Record:
     """The parcel id by the strongest label; the other ids under their own names."""
     ranked: list[tuple[int, str]] = []
     others: Record = {}
-    for pair in pairs:
+    for pair, name in named:
         word = meaning(pair.label)
-        if field_of(pair, names) == "parcel_id" and (value := shown_id(pair)):
+        if name == "parcel_id" and (value := shown_id(pair)):
             ranked.append((-1 if word in names else ID_RANK[word], value))
             others.setdefault(word.replace(" ", "_"), value)
             others.setdefault("internal", people.internal_number(pair.lines[0]))
@@ -121,11 +123,10 @@ def _ids(pairs: list[Pair], names: Names) -> Record:
 _OTHER_KINDS = frozenset(OTHER_ID.values()) | {"folio", "strap", "pin", "ticket", "advertising_number", "geo_id"}
 
 
-def _facts(pairs: list[Pair], names: Names) -> Record:
+def _facts(named: list[tuple[Pair, str]]) -> Record:
     record: Record = {}
     before, address = "", None
-    for pair in pairs:
-        name = field_of(pair, names)
+    for pair, name in named:
         if name == "owner_name":
             _take_owner(record, pair)
         elif name == "co_owner":

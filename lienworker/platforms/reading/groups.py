@@ -16,11 +16,13 @@ def repeated_parcels(pairs: list[Pair]) -> list[list[Pair]]:
     first label that comes just as often.
     """
     words = [meaning(pair.label) for pair in pairs]
+    ids = [word for word in words if word in ID_RANK]
+    if len(ids) == len(set(ids)):  # as on nearly all pages
+        return []
     times = Counter(words)
-    ids = sorted({word for word in words if word in ID_RANK and times[word] > 1}, key=lambda word: ID_RANK[word])
-    for word in ids:
-        found = [shown_id(pair) for pair, label in zip(pairs, words, strict=True) if label == word]
-        if None not in found and len(set(found)) == len(found):
+    for word in sorted({word for word in ids if times[word] > 1}, key=lambda word: ID_RANK[word]):
+        found = {shown_id(pair) for pair, label in zip(pairs, words, strict=True) if label == word}
+        if None not in found and len(found) == times[word]:
             return _split(pairs, words, word, times)
     return []
 

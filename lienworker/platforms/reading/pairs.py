@@ -33,7 +33,7 @@ class Pair(NamedTuple):
 
     @property
     def value(self) -> str:
-        return " ".join(self.lines)
+        return self.lines[0] if len(self.lines) == 1 else " ".join(self.lines)
 
 
 def pairs_of(tokens: list[Token]) -> list[Pair]:

@@ -31,7 +31,8 @@ def parcel_id(value: str | None) -> str | None:
     plain = clean.identifier(value)
     if not plain:
         return None
-    plain = _INTERNAL_NUMBER.sub("", plain)
+    if plain[-1] == ")":
+        plain = _INTERNAL_NUMBER.sub("", plain)
     if len(plain) > 40 or not any(map(str.isdigit, plain)) or not _PARCEL_ID.fullmatch(plain):
         return None
     return None if _DATE.fullmatch(plain) or _WORD.search(plain) else plain
