@@ -13,8 +13,8 @@ from lienworker.platforms.rules import Path, RulePlatform
 
 _ROWS = Path("//tr[not(.//table)]")
 _RESULTS = Path("//form[@name='DpResults']//tr[td/input[@type='submit']][count(td) > 4]")
-_HEADS = Path("//th")
 _BELOW = re.compile(r"(property|mailing) address", re.I)
+_FIRST_WORDS = ("Tax Due", "Paid", "Total Assessed Value", "Total Taxable Value", "Current")
 _BILL = re.compile(r"Payable Year:\s*(\d{4})/\d{4}\s*Installment #\s*(\d+)", re.I)
 _NAMES = {
     "district parcel": "parcel_id",
@@ -55,7 +55,7 @@ class PolkIowaPlatform(RulePlatform):
         record.setdefault("fields", {})
         self._call_it_assessed(record)
         self._take_addresses(record, root)
-        rows = [[text_of(cell) for cell in cells_of(row)] for row in _ROWS(root)]
+        rows = [_texts(cells_of(row)) for row in _ROWS(root)]
         self._take_bills(record, rows)
         self._take_assessment(record, rows)
         return self.checked(record)
@@ -68,7 +68,7 @@ class PolkIowaPlatform(RulePlatform):
 
     def _take_addresses(self, record: Record, root: Any) -> None:
         """An address is a head and the rows below it, up to the next head."""
-        for head in _HEADS(root):
+        for head in root.iter("th"):
             about = _BELOW.search(text_of(head))
             if about is None:
                 continue
@@ -105,6 +105,15 @@ class PolkIowaPlatform(RulePlatform):
                 # The card's own line: class, kind, land, building, agricultural, total.
                 record |= {"property_use": filled[1], "assessed_value": clean.money(cells[6])}
                 record |= {"land_value": clean.money(cells[3]), "building_value": clean.money(cells[4])}
+
+
+def _texts(cells: list[Any]) -> list[str]:
+    """The texts of a row of a bill or an assessment; nothing of the others, which are most."""
+    start = [text_of(cell) for cell in cells[:2]]
+    words = "\n".join(filter(None, start))
+    if words and not words.startswith(_FIRST_WORDS) and "payable year" not in words.lower():
+        return []
+    return start + [text_of(cell) for cell in cells[2:]]
 
 
 def _count(root: Any) -> dict[str, str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 from lienworker.platforms import clean
 from lienworker.platforms.base import Record
 from lienworker.platforms.reading.columns import KINDS, LIENS, VALUES, YEAR_WORDS, Cleaner
@@ -32,22 +35,34 @@ def _facts(grid: Grid) -> Facts | None:
         return None
     if years := _years(grid):
         return "values", _by_year(grid, years)
+    kind = _kind(tuple(words), grid.about)
+    if kind is None:
+        return None
+    return kind.name, [entry for row in grid.rows if (entry := _entry(row, kind))]
+
+
+class _Kind(NamedTuple):
+    name: str
+    columns: tuple[tuple[int, str, Cleaner], ...]
+    """The place, the name and the cleaner of each column that has a name."""
+    telling: frozenset[str]
+    """Names of which a row must have at least one."""
+
+
+@lru_cache(maxsize=1024)
+def _kind(words: tuple[str, ...], about: str) -> _Kind | None:
+    """What a table with this head is; counties use the same few heads on all their pages."""
     for name, columns, needed in KINDS:
-        if grid.about:
-            fits = grid.about == name
-        else:
-            roles = {columns[word][0] for word in words if word in columns}
-            fits = any(need <= roles for need in needed)
-        if fits:
-            known = [(place, *columns[word]) for place, word in enumerate(words) if word in columns]
-            return name, [entry for row in grid.rows if (entry := _entry(row, known, needed))]
+        known = tuple((place, *columns[word]) for place, word in enumerate(words) if word in columns)
+        roles = {role for _, role, _ in known}
+        if about == name if about else any(need <= roles for need in needed):
+            return _Kind(name, known, frozenset().union(*needed))
     return None
 
 
-def _entry(row: list[str], known: list[tuple[int, str, Cleaner]], needed: tuple[frozenset[str], ...]) -> Record | None:
-    """`known` is the place, the name and the cleaner of each column that has a name."""
+def _entry(row: list[str], kind: _Kind) -> Record | None:
     entry: Record = {}
-    for place, name, wash in known:
+    for place, name, wash in kind.columns:
         if cell := row[place]:
             if name not in entry:
                 entry[name] = wash(cell)
@@ -57,11 +72,13 @@ def _entry(row: list[str], known: list[tuple[int, str, Cleaner]], needed: tuple[
         entry.setdefault("book_page", clean.joined((entry.pop("book"), entry.pop("page", None)), "/"))
     entry = clean.compact(entry)
     # A row without what makes it a sale or a bill is a subtotal or a remark.
-    return entry if any(need & entry.keys() for need in needed) and len(entry) > 1 else None
+    return entry if len(entry) > 1 and not kind.telling.isdisjoint(entry) else None
 
 
 def _years(grid: Grid) -> list[int | None]:
-    """The year of each column, where the head is years (after the column of names)."""
+    """The year of each column, where the head is years (after the column of names, which has no head)."""
+    if not grid.head or grid.head[0]:
+        return []
     years = [clean.year(head) if len(head) <= 40 else None for head in grid.head]
     start = next((place for place, year in enumerate(years) if year), 0)
     return years if start and all(year or not head for head, year in zip(grid.head, years, strict=True)) else []

@@ -127,11 +127,11 @@ def _is_head(row: _Row) -> bool:
     filled = row.filled
     if row.headers > 2 and sum(map(is_known, filled[:3])) == 3:
         return True  # whatever stands to the right of the head ("Date: …")
-    if len(filled) < 2 or row.barred or any(map(_no_label, filled)):
+    # A `th` beside a `td` names that one cell, not a column.
+    if len(filled) < 2 or row.barred or row.headers not in (0, len(filled)) or any(map(_no_label, filled)):
         return False
     if row.headers:
-        # A `th` beside a `td` names that one cell, not a column.
-        return row.headers == len(filled)
+        return True
     known, years = sum(map(is_known, filled)), sum(map(_is_year_head, filled))
     if years > 1 or not row.cells[0]:
         known += years
@@ -160,4 +160,8 @@ def _is_year_head(text: str) -> bool:
 
 def _no_label(text: str) -> bool:
     """A text with a colon names what follows it in the row; a long or numeric one names nothing."""
-    return text[-1] == ":" or len(text) > MAX_LABEL or (clean.money(text) is not None and clean.year(text) is None)
+    if text[-1] == ":" or len(text) > MAX_LABEL:
+        return True
+    if text[0].isalpha() and text[0] not in "Uu":  # `US$5` is an amount
+        return False
+    return clean.money(text) is not None and clean.year(text) is None

@@ -206,10 +206,11 @@ def _mark_label_columns(tokens: list[Token]) -> None:
 
 def _two_column_tables(cells: Iterable[Element]) -> set[Element]:
     """Tables of which nearly every row is two filled cells: names and values, known or not."""
-    widths: dict[Element, Counter[int]] = defaultdict(Counter)
-    for row, width in Counter(cell.getparent() for cell in cells).items():
-        widths[row.getparent()][width] += 1
-    return {table for table, found in widths.items() if found[2] >= 2 and found[2] * 5 >= found.total() * 4}
+    widths: dict[Element, list[int]] = defaultdict(list)
+    for row, width in Counter([cell.getparent() for cell in cells]).items():
+        widths[row.getparent()].append(width)
+    pairs = {table: found.count(2) for table, found in widths.items()}
+    return {table for table, twos in pairs.items() if twos >= 2 and twos * 5 >= len(widths[table]) * 4}
 
 
 def _could_label(text: str) -> bool:

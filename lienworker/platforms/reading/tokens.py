@@ -99,7 +99,10 @@ class _Walker:
         # A star, a dash or a footnote mark is decoration; it neither labels nor says anything.
         if not text or not (text[0].isalnum() or _says_something(text)):
             return
-        for part in split_labels(text) if ":" in text else (text,):
+        if ":" not in text:
+            self.tokens.append(Token(text, element, self.line, self.cells[-1]))
+            return
+        for part in split_labels(text):
             self.tokens.append(Token(part, element, self.line, self.cells[-1]))
 
     def _field(self, element: Element) -> None:
