@@ -102,7 +102,7 @@ def _row(row: Element, cells: dict[Element, list[Token]]) -> _Row:
             texts.append("")
         if said := cell.get("colspan"):
             texts += [""] * (min(clean.integer(said) or 1, 50) - 1)
-    return _Row(texts, list(filter(None, texts)), used, headers, any([token.barrier for token in used]))
+    return _Row(texts, list(filter(None, texts)), used, headers, any(token.barrier for token in used))
 
 
 def _grids(rows: list[_Row]) -> Iterator[Grid]:

@@ -21,9 +21,12 @@ def repeated_parcels(pairs: list[Pair]) -> list[list[Pair]]:
         return []
     times = Counter(words)
     for word in sorted({word for word in ids if times[word] > 1}, key=lambda word: ID_RANK[word]):
-        shown = {(pair.lines[0], pair.first or pair.lines[0]) for pair, label in zip(pairs, words, strict=True) if label == word}
-        found = {people.shown_id(*texts) for texts in shown} if len(shown) == times[word] else ()
-        if None not in found and len(found) == times[word]:
+        named = [pair for pair, label in zip(pairs, words, strict=True) if label == word]
+        shown = {(pair.lines[0], pair.first or pair.lines[0]) for pair in named}
+        if len(shown) < len(named):
+            continue  # the same id twice is one parcel
+        found = {people.shown_id(*texts) for texts in shown}
+        if None not in found and len(found) == len(named):
             return _split(pairs, words, word, times)
     return []
 

@@ -22,7 +22,7 @@ _MAX_LINES = 12
 
 
 class Pair(NamedTuple):
-    """A label as shown and the lines of its value. A tuple: pages have hundreds, and a frozen dataclass takes thrice as long."""
+    """A label as shown and the lines of its value. A tuple, for a frozen dataclass takes thrice as long to make."""
 
     label: str
     lines: tuple[str, ...]
