@@ -7,7 +7,8 @@ a longer text (`Parcel ID: 12-3 Tax Year: 2020`) is read as that text, once, and
 script; the head of a table is read only where it holds a value (years) that is nowhere else. The paths are found
 beforehand, outside the measurement. It knows no money and no dates, has no names for anything and works on that one
 page only. What we do beyond it is cleaning, histories by year, and every label under `fields`. Both know whose page it
-is, as a task with its platform does; what it costs to find that out from the page alone is said apart.
+is, as a task with its platform does, and its encoding, as the HTTP header says it; what it costs to find out from the
+page alone whose it is, is said apart.
 
 Times are the CPU's, the quickest of many rounds, both sides by turns, so that a busy machine does not decide.
 
@@ -198,7 +199,7 @@ def bare(body: bytes, script: Script) -> Callable[[], Any]:
 
 def ours(body: bytes, platform: str | None) -> Callable[[], Any]:
     registry, target = default_registry(), Target(platform=platform)
-    return lambda: registry.parse(Page("", body), target)
+    return lambda: registry.parse(Page("", body, charset="utf-8"), target)
 
 
 def best_ms(works: Sequence[Callable[[], Any]], rounds: int) -> list[float]:

@@ -32,12 +32,20 @@ def cells_of(row: Element) -> list[Element]:
 
 def next_saying(label: Element) -> Element | None:
     """The element beside a label, passing over what holds no text (a picture, a help sign), but no empty cell."""
-    for element in label.itersiblings("*"):
-        if text_of(element):
-            return element
-        if label.tag in CELLS:
-            break
+    element = label.getnext()
+    while element is not None:
+        if isinstance(element.tag, str):
+            if _says_anything(element):
+                return element
+            if label.tag in CELLS:
+                break
+        element = element.getnext()
     return None
+
+
+def _says_anything(element: Element) -> bool:
+    text = element.text
+    return bool(text and not text.isspace()) or (len(element) > 0 and bool(text_of(element)))
 
 
 def text_of(element: Element) -> str:

@@ -14,16 +14,13 @@ from lienworker.platforms.elements import cells_of, lines_of, text_of
 from lienworker.platforms.reading import Pair, record_of
 from lienworker.platforms.rules import Path, RulePlatform
 
-_HEADER = Path("//div[contains(@class, 'popup-header')]")
 _CERT = re.compile(r"""data-cert\s*=\s*["']?([\w-]+)""")
 _ITEMS = Path("//div[contains(@class, 'AUCTION_ITEM')][@aid or starts-with(@id, 'AITEM_')]")
 _ITEM_ROWS = Path(".//tr[*[contains(@class, 'AD_LBL')]]")
 _STATS = Path(".//div[contains(@class, 'AUCTION_STATS')]//*[contains(@class, 'ASTAT_MSG')]")
 _DAYS = Path("//div[contains(@class, 'CALBOX')][@dayid]")
 _BY_CLASS = Path(".//*[@class]")
-_IN_HEADER = re.compile(
-    r"(ADV NUM|Parcel ID|Tax Year|Status):\s*((?:(?!ADV NUM:|Parcel ID:|Tax Year:|Status:).)*)", re.S
-)
+_IN_HEADER = re.compile(r"(ADV NUM|Parcel ID|Tax Year|Status):")
 _POPUP_NAMES = {
     "area sqft or acres": "",
     "total value": "market_value",
@@ -57,8 +54,9 @@ class RealAuctionPlatform(RulePlatform):
         if looks_like_auction_file(page):
             return self.checked({"parcels": list(read_auction_file(page.text, target.state))})
         root = page.selector.root
-        if header := _HEADER(root):
-            return self.checked(_popup(page, root, header[0]))
+        header = next((box for box in root.iter("div") if "popup-header" in (box.get("class") or "")), None)
+        if header is not None:
+            return self.checked(_popup(page, root, header))
         if items := _ITEMS(root):
             return self.checked({"parcels": [_item(item) for item in items]})
         if days := _DAYS(root):
@@ -67,7 +65,8 @@ class RealAuctionPlatform(RulePlatform):
 
 
 def _popup(page: Page, root: Any, header: Any) -> Record:
-    head = {name: clean.text(value) for name, value in _IN_HEADER.findall(" ".join(header.itertext()))}
+    words = _IN_HEADER.split(" ".join(header.itertext()))
+    head = {name: clean.text(value) for name, value in zip(words[1::2], words[2::2], strict=True)}
     if not head.get("Parcel ID"):
         raise PageError("parcel_not_found", "the popup is empty: there is no such certificate")
     pairs = [Pair(name, (value,)) for name, value in head.items() if value]

@@ -33,7 +33,7 @@ class Path:
 
     def __call__(self, element: Element) -> list[Element]:
         if self._compiled is None:
-            self._compiled = etree.XPath(self.expression)
+            self._compiled = etree.XPath(self.expression, regexp=False)
         found = self._compiled(element)
         return found if isinstance(found, list) else [found]
 
@@ -92,11 +92,10 @@ class RulePlatform(Platform):
         return self.checked(record)
 
     def checked(self, record: Record) -> Record:
-        """The record without its blanks; a page without a parcel has no record."""
-        found: Record = clean.compact(record)
-        if not (found.get("parcel_id") or found.get("parcels")):
+        """The record, where it is one: a page without a parcel has none. Its blanks are the registry's to take out."""
+        if not record.get("parcel_id") and not clean.compact(record.get("parcels")):
             raise PageError("not_a_parcel", f"the page has no parcel as {self.name} shows them")
-        return found
+        return record
 
     def pairs(self, root: Element) -> list[Pair]:
         return [pair for rule in self.labels for pair in rule.pairs(root)]

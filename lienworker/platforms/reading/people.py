@@ -67,7 +67,7 @@ def owner_and_address(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     if not lines or not is_owner(lines[0]):
         return [], []
     below = next((n for n, line in enumerate(lines[1:], start=1) if is_address_line(line)), len(lines))
-    return [line for line in lines[:below] if is_owner(line)], list(lines[below:])
+    return [lines[0], *(line for line in lines[1:below] if is_owner(line))], list(lines[below:])
 
 
 def mailing_address(lines: Sequence[str]) -> str | None:
