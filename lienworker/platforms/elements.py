@@ -27,7 +27,7 @@ def grid_of(table: Element, about: str = "") -> Grid | None:
 
 def cells_of(row: Element) -> list[Element]:
     """The cells of a row; comments and stray elements are none."""
-    return [cell for cell in row if cell.tag in CELLS]
+    return [cell for cell in row[:] if cell.tag in CELLS]
 
 
 def next_saying(label: Element) -> Element | None:

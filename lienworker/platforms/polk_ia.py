@@ -9,12 +9,12 @@ from lienworker.platforms import clean
 from lienworker.platforms.base import Page, Record, Target
 from lienworker.platforms.elements import cells_of, lines_of, text_of
 from lienworker.platforms.reading import people, read, record_of
+from lienworker.platforms.reading.tokens import CELLS
 from lienworker.platforms.rules import Path, RulePlatform
 
 _ROWS = Path("//tr[not(.//table)]")
 _RESULTS = Path("//form[@name='DpResults']//tr[td/input[@type='submit']][count(td) > 4]")
 _BELOW = re.compile(r"(property|mailing) address", re.I)
-_FIRST_WORDS = ("Tax Due", "Paid", "Total Assessed Value", "Total Taxable Value", "Current")
 _BILL = re.compile(r"Payable Year:\s*(\d{4})/\d{4}\s*Installment #\s*(\d+)", re.I)
 _NAMES = {
     "district parcel": "parcel_id",
@@ -48,14 +48,16 @@ class PolkIowaPlatform(RulePlatform):
     def parse(self, page: Page, target: Target) -> Record:
         reading = read(page)
         root = page.selector.root
-        if results := _RESULTS(root):
+        if "DpResults" in page.text and (results := _RESULTS(root)):
             return self.checked({"parcels": [_item(row) for row in results], "fields": _count(root)})
         grids = [grid for grid in reading.grids if "payable year:" not in " ".join(grid.head).lower()]
         record = record_of(reading.pairs, grids, _NAMES)
         record.setdefault("fields", {})
         self._call_it_assessed(record)
         self._take_addresses(record, root)
-        rows = [_texts(cells_of(row)) for row in _ROWS(root)]
+        has_bills = "payable" in page.lower_text
+        found = (row for row in _ROWS(root) if has_bills or _is_of_assessment(row))
+        rows = [[text_of(cell) for cell in cells_of(row)] for row in found]
         self._take_bills(record, rows)
         self._take_assessment(record, rows)
         return self.checked(record)
@@ -107,13 +109,10 @@ class PolkIowaPlatform(RulePlatform):
                 record |= {"land_value": clean.money(cells[3]), "building_value": clean.money(cells[4])}
 
 
-def _texts(cells: list[Any]) -> list[str]:
-    """The texts of a row of a bill or an assessment; nothing of the others, which are most."""
-    start = [text_of(cell) for cell in cells[:2]]
-    words = "\n".join(filter(None, start))
-    if words and not words.startswith(_FIRST_WORDS) and "payable year" not in words.lower():
-        return []
-    return start + [text_of(cell) for cell in cells[2:]]
+def _is_of_assessment(row: Any) -> bool:
+    """By its first words; the cells of all other rows need not be read."""
+    first = next((text for cell in row if cell.tag in CELLS and (text := text_of(cell))), "")
+    return first.startswith(("Total Assessed Value", "Total Taxable Value", "Current"))
 
 
 def _count(root: Any) -> dict[str, str]:

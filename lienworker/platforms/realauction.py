@@ -91,15 +91,15 @@ def _boxes(root: Any) -> Iterator[Pair]:
     """The rows of the tables of details, each below the header of its box, in one walk."""
     title, table = "", None
     for element in root.iter("div", "table", "tr"):
-        kind = element.get("class") or ""
-        if element.tag == "div":
-            title = text_of(element) if "box-header" in kind else title
-        elif element.tag == "table":
-            table = element if "details" in kind else None
-        elif table is not None and len(cells := cells_of(element)) > 1:
-            label, lines = text_of(cells[0]), lines_of(cells[1])
-            if label and lines:
-                yield Pair(label, lines, title, lines[0].split(" ")[0])
+        if (tag := element.tag) == "tr":
+            if table is not None and len(cells := cells_of(element)) > 1:
+                label, lines = text_of(cells[0]), lines_of(cells[1])
+                if label and lines:
+                    yield Pair(label, lines, title, lines[0].partition(" ")[0])
+        elif tag == "table":
+            table = element if "details" in (element.get("class") or "") else None
+        elif "box-header" in (element.get("class") or ""):
+            title = text_of(element)
 
 
 def _item(item: Any) -> Record:

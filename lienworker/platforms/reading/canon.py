@@ -23,6 +23,8 @@ from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, mea
 from lienworker.platforms.reading.pairs import Pair
 
 Names = Mapping[str, str]
+# A pair, the words by which its label is looked up, and the canonical field it is about (or an empty text).
+Named = tuple[Pair, str, str]
 _NO_NAMES: Names = {}
 CLEANERS: dict[str, Callable[[object], Any]] = {
     "acres": clean.acres,
@@ -50,7 +52,7 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
         items = [record_of(group, names=names) for group in groups]
         return {"parcels": items, "fields": fields_of(pairs[: pairs.index(groups[0][0])], grids)}
     pairs = pairs + [pair for grid in grids for pair in shared_by_all(grid)]
-    named = [(pair, field_of(pair, names)) for pair in pairs]
+    named = [(pair, meaning(pair.label), field_of(pair, names)) for pair in pairs]
     record = _ids(named, names) | _facts(named)
     if any(map(contradicts, grids)):
         record["parcel_id"] = record["alternate_ids"].pop("account", None)
@@ -100,12 +102,11 @@ def _in_section(name: str, word: str, section: str) -> str:
     return "" if name in ("land_value", "building_value") else name
 
 
-def _ids(named: list[tuple[Pair, str]], names: Names) -> Record:
+def _ids(named: list[Named], names: Names) -> Record:
     """The parcel id by the strongest label; the other ids under their own names."""
     ranked: list[tuple[int, str]] = []
     others: Record = {}
-    for pair, name in named:
-        word = meaning(pair.label)
+    for pair, word, name in named:
         if name == "parcel_id" and (value := shown_id(pair)):
             ranked.append((-1 if word in names else ID_RANK[word], value))
             others.setdefault(word.replace(" ", "_"), value)
@@ -123,17 +124,17 @@ def _ids(named: list[tuple[Pair, str]], names: Names) -> Record:
 _OTHER_KINDS = frozenset(OTHER_ID.values()) | {"folio", "strap", "pin", "ticket", "advertising_number", "geo_id"}
 
 
-def _facts(named: list[tuple[Pair, str]]) -> Record:
+def _facts(named: list[Named]) -> Record:
     record: Record = {}
     before, address = "", None
-    for pair, name in named:
+    for pair, word, name in named:
         if name == "owner_name":
             _take_owner(record, pair)
         elif name == "co_owner":
             _take_co_owner(record, pair)
         elif name and name not in _OTHER_KINDS and name != "parcel_id" and record.get(name) is None:
             record[name] = _cleaned(name, pair)
-        elif normalise(pair.label) == "address" and before not in ("owner_name", "co_owner"):
+        elif word == "address" == normalise(pair.label) and before not in ("owner_name", "co_owner"):
             # Alone it is the property's, unless it stands right below the owner, where it may be either's.
             address = _cleaned("property_address", pair)
         before = name

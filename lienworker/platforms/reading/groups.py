@@ -19,15 +19,14 @@ def repeated_parcels(pairs: list[Pair]) -> list[list[Pair]]:
     ids = [word for word in words if word in ID_RANK]
     if len(ids) == len(set(ids)):  # as on nearly all pages
         return []
-    times = Counter(words)
-    for word in sorted({word for word in ids if times[word] > 1}, key=lambda word: ID_RANK[word]):
+    for word in sorted({word for word in ids if ids.count(word) > 1}, key=lambda word: ID_RANK[word]):
         named = [pair for pair, label in zip(pairs, words, strict=True) if label == word]
         shown = {(pair.lines[0], pair.first or pair.lines[0]) for pair in named}
         if len(shown) < len(named):
             continue  # the same id twice is one parcel
         found = {people.shown_id(*texts) for texts in shown}
         if None not in found and len(found) == len(named):
-            return _split(pairs, words, word, times)
+            return _split(pairs, words, word)
     return []
 
 
@@ -35,7 +34,8 @@ def shown_id(pair: Pair) -> str | None:
     return people.shown_id(pair.lines[0], pair.first or pair.lines[0])
 
 
-def _split(pairs: list[Pair], words: list[str], id_word: str, times: Counter[str]) -> list[list[Pair]]:
+def _split(pairs: list[Pair], words: list[str], id_word: str) -> list[list[Pair]]:
+    times = Counter(words)
     first = next(word for word in words if times[word] == times[id_word])
     starts = [place for place, word in enumerate(words) if word == first]
     ends = [*starts[1:], len(pairs)]

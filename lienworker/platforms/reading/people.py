@@ -45,7 +45,7 @@ def shown_id(line: str, first: str) -> str | None:
 
 def internal_number(value: str | None) -> str | None:
     """The site's own number, where it stands in brackets behind the id."""
-    found = _INTERNAL_NUMBER.search(value or "")
+    found = _INTERNAL_NUMBER.search(value) if value and value[-1] == ")" else None
     return found.group(1) if found else None
 
 
