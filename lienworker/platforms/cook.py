@@ -16,7 +16,7 @@ _ASSESSOR = Labels(Path("//span[contains(@class, 'detail-row--label')]"))
 _PSEUDO_TABLES = Path("//div[contains(@class, 'psuedo-table')]")
 _CLERK_TABLES = Path("//table[contains(@class, 'table-filter')]")
 _CLERK_PIN = Path("//h4|//h3|//h2")
-_PORTAL = Path("//*[starts-with(@id, 'ContentPlaceHolder1_')]")
+_PORTAL = Path("//@id[starts-with(., 'ContentPlaceHolder1_')]/..")
 _BILL = re.compile(r"rptTaxBill_taxBillYear_(\d+)$")
 _HISTORY = Path("//table[@id='assessdhistorytable']//tr")
 _NAMES = {

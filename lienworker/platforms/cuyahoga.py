@@ -49,8 +49,9 @@ class CuyahogaPlatform(RulePlatform):
     names = _NAMES
 
     def recognises(self, page: Page) -> bool:
+        # In this order: a page in lower case is the dearest thing that recognition asks for.
         return super().recognises(page) or (
-            "myplace.cuyahogacounty" in page.lower_text and "propertylabel" in page.text
+            "propertylabel" in page.text and "myplace.cuyahogacounty" in page.lower_text
         )
 
     def pairs(self, root: Any) -> list[Pair]:
