@@ -34,6 +34,8 @@ from lienworker.platforms import Page, Target, clean, default_registry
 
 BAR = 1.15
 _TELLING = 4  # characters; a shorter text is found anywhere
+_LONGEST_DATE = 40
+_LONGEST_AROUND = 500
 _ROOT = Path(__file__).resolve().parents[1]
 _OWN = _ROOT / "tests" / "fixtures" / "pages"
 _SHARED = _ROOT / ".." / "shared" / "pages"
@@ -105,15 +107,15 @@ def _written(leaf: str) -> list[str]:
 
 
 def _around(root: Any, missing: list[str]) -> Iterator[str]:
-    """The paths of the innermost elements around values that are a part of their text, each element once."""
-    texts = {element: squeezed("".join(element.itertext())) for element in root.iter("*") if _is_shown(element)}
+    """The paths of the shortest texts around values that are a part of them, each once; never half a page."""
+    every = ((element, squeezed("".join(element.itertext()))) for element in root.iter("*") if _is_shown(element))
+    texts = {element: text for element, text in every if len(text) <= _LONGEST_AROUND}
     found: dict[Any, None] = {}
     for leaf in missing:
-        for form in _written(leaf):
-            around = [element for element, text in texts.items() if form in text]
-            if around:
-                found[around[-1]] = None  # in the order of the page the last one has none inside it that holds the text
-                break
+        forms = _written(leaf)
+        around = [element for element, text in texts.items() if any(form in text for form in forms)]
+        if around:
+            found[min(reversed(around), key=lambda element: len(texts[element]))] = None
     yield from (f"string({copied_path(element)})" for element in found)
 
 
@@ -163,7 +165,8 @@ def _forms(text: str) -> Iterator[str]:
     if (amount := clean.money(text)) is not None:
         yield str(amount)
         yield str(int(amount))
-    if date := clean.iso_date(text):
+    # A named date is found anywhere in a text; in a long one it is not what the text is.
+    if len(text) <= _LONGEST_DATE and (date := clean.iso_date(text)):
         yield date
 
 

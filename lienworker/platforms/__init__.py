@@ -1,6 +1,6 @@
 """County platforms: pure functions from a page to the canonical record.
 
-    base         what a platform is; Page and Target
+    base         what a platform is; Page and Target (overload: pages that are built to be slow)
     registry     which platforms there are, and which one reads a page
     pagekind     pages that are not parcel pages, each with its reason (their words in pagemarks)
     clean        money, dates, ids and text as the record holds them

@@ -7,7 +7,6 @@ and no environment. So the same page gives the same record tomorrow, and stored 
 from __future__ import annotations
 
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,22 +18,12 @@ from parsel import Selector
 from w3lib.encoding import html_to_unicode, resolve_encoding
 
 from lienworker.errors import PageError
+from lienworker.platforms.overload import is_built_to_be_slow
 from lienworker.platforms.record import Record
 
 __all__ = ["Page", "Platform", "Record", "Target"]
 
 T = TypeVar("T")
-
-_MOST_TAGS = 500_000
-#: libxml2 compares each attribute of a tag with all before it: a hundred kilobytes of them take seconds.
-_MOST_ATTRIBUTES = 1_000
-_LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{10000,}")
-_QUOTED = re.compile(r"""=\s*(?:"[^"]*"|'[^']*')""")
-
-
-def _is_overloaded(tag: str) -> bool:
-    """By its attributes: what stands in quotes is one value, however long (some sites keep a whole menu in one)."""
-    return len(_QUOTED.sub(" ", tag).split(maxsplit=_MOST_ATTRIBUTES)) > _MOST_ATTRIBUTES
 
 
 @dataclass(frozen=True)
@@ -79,11 +68,12 @@ class Page:
 
         Refuses what would hold a worker up: no page for people has half a million tags.
         """
-        if self.text.count("<") > _MOST_TAGS or any(_is_overloaded(tag) for tag in _LONG_TAG.findall(self.text)):
+        if is_built_to_be_slow(self.text):
             raise PageError(
                 "too_complex", "the page is built to be slow: too many tags, or a tag of too many attributes"
             )
-        source = self.text.strip().replace("\x00", "").encode("utf-8", "replace") or b"<html/>"
+        text = self.text.replace("\x00", "") if "\x00" in self.text else self.text
+        source = text.strip().encode("utf-8", "replace") or b"<html/>"
         parser = etree.HTMLParser(recover=True, encoding="utf-8", huge_tree=True)
         root = etree.fromstring(source, parser)
         return Selector(root=etree.Element("html") if root is None else root, type="html")

@@ -11,6 +11,7 @@ from lienworker.platforms.reading.tokens import BLOCKS, CELLS
 # An lxml element; lxml has no type hints.
 Element = Any
 _EDGES = BLOCKS | {"br"}
+_WITHIN_A_LINE = frozenset({"a", "b", "font", "span", "strong"})
 _UNREAD = frozenset({"script", "style", "select"})
 
 
@@ -51,7 +52,8 @@ def _says_anything(element: Element) -> bool:
 def text_of(element: Element) -> str:
     inside = len(element)
     if not inside:
-        return " ".join(element.text.split()) if element.text else ""
+        text = element.text  # lxml makes it anew each time
+        return " ".join(text.split()) if text else ""
     if inside == 1 and isinstance((child := element[0]).tag, str) and not len(child):
         # A cell around a link, a `font` or a `b`: most of what is left.
         return " ".join(f"{element.text or ''} {child.text or ''} {child.tail or ''}".split())
@@ -62,6 +64,9 @@ def lines_of(element: Element) -> tuple[str, ...]:
     """The lines that a reader sees in an element: broken at `<br>` and at blocks."""
     if not len(element):
         plain = clean.text(element.text)
+        return (plain,) if plain else ()
+    if len(element) == 1 and (child := element[0]).tag in _WITHIN_A_LINE and not len(child):
+        plain = clean.text(f"{element.text or ''}{child.text or ''}{child.tail or ''}")
         return (plain,) if plain else ()
     parts: list[str] = []
     _break(element, parts, 0)

@@ -65,8 +65,8 @@ class RealAuctionPlatform(RulePlatform):
 
 
 def _popup(page: Page, root: Any, header: Any) -> Record:
-    words = _IN_HEADER.split(" ".join(header.itertext()))
-    head = {name: clean.text(value) for name, value in zip(words[1::2], words[2::2], strict=True)}
+    words = _IN_HEADER.split(clean.text(" ".join(header.itertext())) or "")
+    head = {name: value.strip() for name, value in zip(words[1::2], words[2::2], strict=True)}
     if not head.get("Parcel ID"):
         raise PageError("parcel_not_found", "the popup is empty: there is no such certificate")
     pairs = [Pair(name, (value,)) for name, value in head.items() if value]
@@ -92,10 +92,9 @@ def _boxes(root: Any) -> Iterator[Pair]:
     title, table = "", None
     for element in root.iter("div", "table", "tr"):
         if (tag := element.tag) == "tr":
-            if table is not None and len(cells := cells_of(element)) > 1:
-                label, lines = text_of(cells[0]), lines_of(cells[1])
-                if label and lines:
-                    yield Pair(label, lines, title, lines[0].partition(" ")[0])
+            cells: list[Any] = cells_of(element) if table is not None else []
+            if len(cells) > 1 and (lines := lines_of(cells[1])) and (label := text_of(cells[0])):
+                yield Pair(label, lines, title, lines[0].partition(" ")[0])
         elif tag == "table":
             table = element if "details" in (element.get("class") or "") else None
         elif "box-header" in (element.get("class") or ""):

@@ -1,6 +1,7 @@
 """A page read as a person reads it, without knowing the site.
 
 tokens      the texts of the page, in reading order
+roles       which of them are labels and titles
 grids       tables with a head; gridfacts: what they are about
 pairs       labels and their values
 labels      the words counties use, and the canonical field of each

@@ -31,8 +31,9 @@ def take_year_labels(record: Record, pairs: list[Pair]) -> None:
     """Labels that name their year (`2023 Just Value`) add to that year's values."""
     for pair in pairs:
         word, year = without_year(pair.label)
-        name = FIELD_OF.get(word)
-        if year is None or name not in VALUE_OF or (amount := clean.money(pair.lines[0])) is None:
+        if year is None or (name := FIELD_OF.get(word)) not in VALUE_OF:
+            continue
+        if (amount := clean.money(pair.lines[0])) is None:
             continue
         known = record.setdefault("values", [])
         entry = next((entry for entry in known if entry.get("year") == year), None)
@@ -48,9 +49,9 @@ def take_sale(record: Record, pairs: list[Pair]) -> None:
     sales: list[Record] = []
     for pair in pairs:
         word = normalise(pair.label)
-        name, wash = SALES.get(word.removeprefix("last "), ("", clean.text))
-        if not name or word not in _BESIDE_A_SALE or (not sales and word not in _SALE_WORDS):
+        if word not in (_BESIDE_A_SALE if sales else _SALE_WORDS):
             continue
+        name, wash = SALES[word.removeprefix("last ")]
         if not sales or name in sales[-1]:
             sales.append({})
         sales[-1][name] = wash(pair.lines[0])

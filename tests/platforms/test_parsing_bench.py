@@ -1,0 +1,43 @@
+"""The bare script that the parsers are measured against: it reads what the record holds, and no more than that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.parsing import Script, leaves, script_for, squeezed
+from lienworker.platforms import Page, Target, default_registry
+
+_PAGES = Path(__file__).resolve().parents[1] / "fixtures" / "pages"
+
+
+def script_of(name: str) -> tuple[Script, str]:
+    """The script of a page, and all that it reads there."""
+    body = (_PAGES / name).read_bytes()
+    script = script_for(body, default_registry().parse(Page("", body), Target()).record)
+    return script, "\n".join(squeezed(text) for text in leaves(script.read(body)))
+
+
+@pytest.mark.parametrize(
+    ("page", "value"),
+    [
+        ("realauction_popup.html", "TaxYear:2020"),  # a part of the popup's header
+        ("qpublic.html", "2022"),  # a year in the head of the values
+        ("polk_taxes.html", "PayableYear:2012/2013"),
+        ("floridapa.html", "00-00-00-07777-000(4242)"),
+    ],
+)
+def test_the_script_reads_values_inside_longer_texts_and_in_heads(page: str, value: str) -> None:
+    assert value in script_of(page)[1]
+
+
+def test_heads_that_only_name_their_columns_and_whole_pages_are_not_read() -> None:
+    script, read = script_of("tyler_sales.html")
+    assert not script.headed
+    assert not any(len(text) > 40 for text in read.split("\n"))
+
+
+def test_no_text_is_read_twice_for_the_values_in_it() -> None:
+    script, _ = script_of("realauction_popup.html")
+    assert len(script.values) == len(set(script.values))
