@@ -65,8 +65,8 @@ class RealAuctionPlatform(RulePlatform):
 
 
 def _popup(page: Page, root: Any, header: Any) -> Record:
-    words = _IN_HEADER.split(clean.text(" ".join(header.itertext())) or "")
-    head = {name: value.strip() for name, value in zip(words[1::2], words[2::2], strict=True)}
+    words = _IN_HEADER.split(" ".join(header.itertext()))
+    head = {name: clean.text(value) for name, value in zip(words[1::2], words[2::2], strict=True)}
     if not head.get("Parcel ID"):
         raise PageError("parcel_not_found", "the popup is empty: there is no such certificate")
     pairs = [Pair(name, (value,)) for name, value in head.items() if value]
