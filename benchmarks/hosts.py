@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
@@ -27,7 +28,7 @@ _GOOD = 48
 _SLOW, _DEAD = "127.0.9.1", "127.0.9.2"
 
 
-def run(site: str, pages: int, *options: str, where: Path | None = None) -> Run:
+def run(site: str, pages: int, *options: str, where: Path) -> Run:
     ours = CONTENDERS["lienworker"]
     return measure(replace(ours, command=[*ours.command, *options]), site, pages, where)
 
@@ -40,7 +41,7 @@ def closest(done: Run) -> float:
     return min(later - earlier for each in times.values() for earlier, later in pairwise(each))
 
 
-def polite_at_full_speed(hosts: int, pages: int, rounds: int, where: Path | None) -> bool:
+def polite_at_full_speed(hosts: int, pages: int, rounds: int, where: Path) -> bool:
     ratios, gaps = [], []
     with running_site("--hosts", str(hosts)) as site:
         for _ in range(rounds):
@@ -54,7 +55,7 @@ def polite_at_full_speed(hosts: int, pages: int, rounds: int, where: Path | None
     return median(ratios) >= RATE_BAR and min(gaps) >= 1.0 - JITTER
 
 
-def nobody_held_up(rounds: int, where: Path | None) -> bool:
+def nobody_held_up(rounds: int, where: Path) -> bool:
     ratios = []
     pages = _GOOD * 20
     options = ("--hosts", str(_GOOD), "--delay", "0.2")
@@ -79,8 +80,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--where", type=Path, help="the folder on whose disk it works")
     chosen = parser.parse_args()
-    polite = polite_at_full_speed(chosen.hosts, chosen.pages, chosen.rounds, chosen.where)
-    fair = nobody_held_up(chosen.rounds, chosen.where)
+    with tempfile.TemporaryDirectory(prefix="hosts-", dir=chosen.where) as scratch:
+        polite = polite_at_full_speed(chosen.hosts, chosen.pages, chosen.rounds, Path(scratch))
+        fair = nobody_held_up(chosen.rounds, Path(scratch))
     sys.exit(0 if polite and fair else 1)
 
 

@@ -228,7 +228,7 @@ class Settings:
     processes: int = _setting("LIENWORKER_PROCESSES", 0, _number(int, 0, 256), "Worker processes; 0 means one a core.")
     threads: int = _setting(
         "LIENWORKER_THREADS",
-        8,
+        6,
         _number(int, 5, 256),
         "Threads a worker process, four of which are kept free for relay, polling, heartbeat and uploads.",
     )

@@ -12,6 +12,7 @@ import argparse
 import importlib.util
 import json
 import sys
+import tempfile
 from pathlib import Path
 from statistics import median
 
@@ -54,10 +55,10 @@ BARS = {
 
 def run_in_turns(names: list[str], pages: int, rounds: int, where: Path | None) -> dict[str, list[Run]]:
     runs: dict[str, list[Run]] = {name: [] for name in names}
-    with running_site() as site:
+    with running_site() as site, tempfile.TemporaryDirectory(prefix="speed-", dir=where) as scratch:
         for _ in range(rounds):
             for name in names:
-                run = measure(CONTENDERS[name], site, pages, where)
+                run = measure(CONTENDERS[name], site, pages, Path(scratch))
                 runs[name].append(run)
                 rate = f"{run.pages_per_second:8.1f} pages/s {run.cpu_ms:8.2f} ms CPU a page"
                 print(f"{name:<12} {rate} {run.asked_twice:4} asked for twice", flush=True)

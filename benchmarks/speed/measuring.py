@@ -1,7 +1,7 @@
-"""One run of one contender: from the first page that the site is asked for to the last row that is committed.
+"""One run of one contender: from the moment a tenth of the pages is done to the last row that is committed.
 
-Start-up is left out that way for everybody. All contenders are asked in the same way how far they are: by a count in
-their own database, every twentieth of a second.
+Start-up is left out that way for everybody, also that of processes which start beside the first pages. All contenders
+are asked in the same way how far they are: by a count in their own database, every twentieth of a second.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import json
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -105,22 +104,25 @@ def ask(site: str, path: str) -> bytes:
     return content
 
 
-def measure(contender: Contender, site: str, pages: int, where: Path | None = None) -> Run:
-    """Runs it once in a folder of its own. Everything that it started is stopped at the end."""
+def measure(contender: Contender, site: str, pages: int, where: Path) -> Run:
+    """Runs it once in a folder of its own. Everything that it started is stopped at the end.
+
+    The folder stays until all runs are done: for minutes after files were deleted, ext4 takes thirty times as long to
+    make new ones beside them, and the next contender would pay for it.
+    """
     ask(site, "/forget")
     folder = Path(tempfile.mkdtemp(prefix="speed-", dir=where))
     options = ["--site", site, "--pages", str(pages), "--folder", str(folder)]
     process = subprocess.Popen([*contender.command, *options], start_new_session=True)
     try:
-        done, before = _wait(process, folder / contender.database, contender.count, pages // 10)[1:]
+        started, done, before = _wait(process, folder / contender.database, contender.count, pages // 10)
         finished, done_at_last, after = _wait(process, folder / contender.database, contender.count, pages)
     finally:
         _stop(process)
-        shutil.rmtree(folder, ignore_errors=True)
     log = json.loads(ask(site, "/log"))
-    seconds = finished - log[0][0]
+    seconds, counted = finished - started, done_at_last - done
     asked_twice = len(log) - len({(path, host) for _, path, host in log})
-    return Run(pages / seconds, 1000 * (after - before) / (done_at_last - done), seconds, asked_twice, log)
+    return Run(counted / seconds, 1000 * (after - before) / counted, seconds, asked_twice, log)
 
 
 def _wait(process: subprocess.Popen[bytes], database: Path, count: str, pages: int) -> tuple[float, int, float]:

@@ -32,7 +32,7 @@ class Benchmark(SelectorPlatform):
     name = "benchmark"
     hosts = ("127.*",)
     delay = float(os.environ.get("BENCHMARK_DELAY", "0"))
-    concurrency = 64
+    concurrency = 128
     fields = {name: Spot(path) for name, path in PATHS.items()}
 
 
