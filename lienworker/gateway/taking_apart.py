@@ -84,7 +84,7 @@ class _Group:
 
     members: list[int]
     owed: int = 0
-    witness: bool = False  # one that should be stored already, sent alone to see whether anything still can be
+    witness: bool = False  # should be stored already, and is sent to see whether anything still can be
 
     def __len__(self) -> int:
         return len(self.members)
@@ -131,13 +131,20 @@ class _Delivery:
         if self._witnesses_failed >= COUPLE:
             return self._blame_destination()
         if self._likely:
-            return _Group([self._likely.pop()], witness=True)
+            return self._witness()
         if self._lifeless_answers < MOST_LIFELESS and (group := self._next_unknown() or self._half_of_dirty()):
             return group
         if self._lifeless:
             return self._blame_destination() if doubtful else _Group([self._lifeless.pop()])
         # Only those are left whose failure was foretold by replies that stored others.
         return self._suspect_alone()
+
+    def _witness(self) -> _Group:
+        """One that is very likely stored. If even that fails, all of them: names may lie about some, not about all."""
+        if not self._witnesses_failed:
+            return _Group([self._likely.pop()], witness=True)
+        members, self._likely = self._likely, []
+        return _Group(members, witness=True)
 
     def _suspect_alone(self) -> _Group | None:
         return _Group([self._suspects.popleft()]) if self._suspects else None
@@ -221,6 +228,7 @@ class _Delivery:
         else:
             self._lifeless.extend(seen)
             self._lifeless_answers += 1
+            self._witnesses_failed += group.witness
 
     def _learn_names(self, seen: list[int], reply: ResultsReply) -> None:
         named = self._named(seen, reply.errors) if self._names_can_be_trusted else []
