@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dramatiq.asyncio import EventLoopThread
@@ -46,7 +49,7 @@ def replay(settings: Settings, ids: list[int], wanted: RowFilter, show: Callable
     loop = EventLoopThread(logging.getLogger(__name__))
     loop.start()
     try:
-        with running(settings, "replay", 0, loop.loop) as here:
+        with running(settings, "replay", 0, loop.loop) as here, _interrupts_stop(here.stopping):
             here.open_gateway()
             ready_for_replay(ids, wanted.in_words())
             with here.holder.lease() as token:
@@ -57,6 +60,31 @@ def replay(settings: Settings, ids: list[int], wanted: RowFilter, show: Callable
         loop.stop()
 
 
+@contextmanager
+def _interrupts_stop(stopping: threading.Event) -> Iterator[None]:
+    """Ctrl-C ends the sending in good order, as a stop ends a worker; only then it is what it always is.
+
+    Python would raise it on any line, also in the middle of waiting for the event loop, which then waits for us.
+    A second one is not waited for.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only the main thread gets signals
+        yield
+        return
+    usual = signal.getsignal(signal.SIGINT)
+
+    def stop(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, usual)
+        stopping.set()
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if stopping.is_set():
+        raise KeyboardInterrupt
+
+
 def _send(uploader: Uploader, ids: list[int], show: Callable[[int, int], None]) -> Replayed:
     deadline = time.monotonic() + _PATIENCE
     tick = _Ticker(ids, show)
@@ -64,7 +92,7 @@ def _send(uploader: Uploader, ids: list[int], show: Callable[[int, int], None]) 
         has_more = uploader.work(tick=tick)
         states = tick.look()
         ended = states.get("delivered", 0) + states.get("superseded", 0)
-        if ended == len(ids):
+        if ended == len(ids) or uploader.runtime.stopping.is_set():
             break
         if has_more:
             deadline = time.monotonic() + _PATIENCE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -22,7 +23,13 @@ from lienworker.outbox.housekeeping import set_pause_by_hand
 from lienworker.outbox.rows_by_hand import RowFilter
 from lienworker.outbox.uploads import Chosen, groups_of_failures
 from lienworker.store.database import all_rows, close, execute, write
-from tests.ondemand.desk import Desk, assert_raw_before_result, desk_settings
+from tests.node import Node, interrupt, wait_until
+from tests.ondemand.desk import (
+    Desk,
+    assert_nothing_is_sent_after_it_was_acknowledged,
+    assert_raw_before_result,
+    desk_settings,
+)
 from tests.ondemand.test_uploading import OVERFLOW, park_within, raw_name_of
 
 
@@ -170,6 +177,43 @@ def test_a_replay_sends_what_waits_is_parked_or_was_held_by_standalone(
     assert_raw_before_result(gateway)
     assert [(action, n) for action, _, n in audit()] == [("replay", 8), ("replay", 4)]
     here.books_are_right()
+
+
+@pytest.mark.parametrize("fault", ["hang", "slow"])
+def test_an_interrupted_replay_ends_in_good_order(here: Desk, gateway: ReferenceGateway, fault: str) -> None:
+    """Ctrl-C in the middle of calls: the rows in hand wait again, and nothing that was acknowledged goes twice."""
+    here.add(60)
+    gateway.fault(fault, endpoint="raw", seconds=0.2)
+    node = Node(here.runtime.folder.root, GATEWAY_URL=gateway.url, GATEWAY_TOKEN=gateway.token)
+    process = node.start("outbox", "replay")
+    wait_until(lambda: len(gateway.state.calls("raw")) >= 4, what="calls")
+    interrupt(process)
+    output, _ = process.communicate(timeout=10)
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    assert set(here.states()) <= {"waiting", "delivered"}
+    gateway.clear_faults()
+    here.everything_is_due()
+    here.upload_until()
+    assert here.states() == {"delivered": 120}
+    assert_nothing_is_sent_after_it_was_acknowledged(gateway)
+
+
+def test_an_interrupted_replay_first_stores_what_has_landed(here: Desk, gateway: ReferenceGateway) -> None:
+    """A file that the Gateway has taken is known to be there, also where Ctrl-C comes before that was stored."""
+    here.add(3)
+    gateway.fault("slow", endpoint="raw", seconds=0.3, count=1)
+
+    def interrupt_once_all_have_landed(ended: int, total: int) -> None:
+        if here.states("upload_raw").get("delivered") == 2:
+            time.sleep(0.6)
+            signal.raise_signal(signal.SIGINT)
+
+    ids, settings = rows_to_replay(RowFilter(), include_held=False), desk_settings(here.runtime.folder.root, gateway)
+    with pytest.raises(KeyboardInterrupt):
+        replay(settings, ids, RowFilter(), interrupt_once_all_have_landed)
+    assert here.states("upload_raw") == {"delivered": 3}
+    assert here.states("upload_result") == {"waiting": 3}
 
 
 def test_a_replay_by_id_sends_only_that_row(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:
