@@ -112,7 +112,7 @@ class RawLane:
         return [row for row, _ in self._doubtful] + self._convoy.abandon()
 
     async def _upload(self, file: RawFile) -> Outcome[RawReply]:
-        return await _safely(self._runtime.gateway_on_loop.upload_raw(file.path, file.name, file.metadata))
+        return await _safely(self._runtime.gateway_on_loop.upload_raw(file.source, file.name, file.metadata))
 
 
 class ResultLane:

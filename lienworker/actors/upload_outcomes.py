@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from isal import isal_zlib
 
 from lienworker.actors.runtime import Runtime
 from lienworker.gateway.fates import FailedAlone, Fate, RefusedAlone, Stored, Undecided
@@ -27,6 +30,10 @@ from lienworker.store.pending import remove_pending
 
 logger = logging.getLogger(__name__)
 
+#: Up to so many bytes a raw file waits in memory for its turn; there may be more than a hundred of them.
+_LARGE = 256 * 1024
+_GZIP = 31  # how zlib calls it
+_UNREADABLE = cast("tuple[type[Exception], ...]", (OSError, isal_zlib.error))  # its stubs take it for an instance
 _KEYS = ("platform", "state", "county", "parcel_id")
 
 #: How long a success speaks for the destination, s.
@@ -37,9 +44,9 @@ SURELY_THE_DESTINATION = {Kind.AUTH, Kind.RATE_LIMITED, Kind.DOWN, Kind.MISSING,
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """A raw file on its way: where it lies, what it is called at the Gateway, what is said about it."""
+    """A raw file on its way: its bytes (or where a large one lies), its name at the Gateway, what is said about it."""
 
-    path: str
+    source: bytes | str
     name: str
     metadata: dict[str, Any]
 
@@ -58,9 +65,11 @@ def prepare_raws(runtime: Runtime, rows: Sequence[Claimed]) -> list[tuple[Claime
 
 def _raw_file(runtime: Runtime, row: Claimed, page: dict[str, Any]) -> RawFile | str:
     """The file; or what is wrong with it, for the Gateway must not get another page than the one behind the result."""
+    if not page["path"]:
+        return "The page is not in the store any more."
     path = f"{runtime.folder.root}/{page['path']}"
-    trouble = trouble_of(Path(path), page["sha256"]) if page["path"] else "The page is not in the store any more."
-    if trouble:
+    source = _checked(path, page["sha256"])
+    if source is None and (trouble := trouble_of(Path(path), page["sha256"])):
         return trouble
     keys = {name: str(page[name] or "") for name in _KEYS}
     metadata = {
@@ -72,7 +81,20 @@ def _raw_file(runtime: Runtime, row: Claimed, page: dict[str, Any]) -> RawFile |
         "content_type": page["content_type"],
     }
     extension = ".".join(path.rsplit(".", 2)[1:])
-    return RawFile(path, raw_name(**keys, raw_sha256=page["sha256"], ext=extension), metadata)
+    return RawFile(source or path, raw_name(**keys, raw_sha256=page["sha256"], ext=extension), metadata)
+
+
+def _checked(path: str, sha256: str) -> bytes | None:
+    """The very bytes whose content was checked; None for a file that is large, or that somebody has to look into."""
+    unpacking = isal_zlib.decompressobj(_GZIP)
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_LARGE + 1)
+        page = unpacking.decompress(content) if len(content) <= _LARGE else b""
+    except _UNREADABLE:
+        return None
+    is_whole = unpacking.eof and not unpacking.unused_data and hashlib.sha256(page).hexdigest() == sha256
+    return content if is_whole else None
 
 
 def _end_without_file(replaced: Sequence[Claimed], lost: Sequence[tuple[Claimed, str]]) -> None:

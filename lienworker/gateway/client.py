@@ -6,9 +6,8 @@ message, no repr and no log, not even where the other side echoes it.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +20,7 @@ from lienworker.crash import reach
 from lienworker.errors import OperatorError
 from lienworker.gateway import jsontext, wire
 from lienworker.gateway.counting import Calls, counted
+from lienworker.gateway.forms import UploadForm, upload_form
 from lienworker.gateway.http import Exchange, Transport, judge_status, said
 from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
 from lienworker.gateway.replies import scrubber
@@ -28,6 +28,8 @@ from lienworker.gateway.work import RETRY_WITHOUT_TASKS
 
 MEBIBYTE = 1024 * 1024
 LARGEST_CAPACITY = 100
+_JSON = {"Content-Type": "application/json"}
+_NOTHING: Mapping[str, str] = {}
 _UNCLOSABLE = Refused(None, "this task id cannot be closed by URL", "cannot_be_closed_by_url")
 
 T = TypeVar("T")
@@ -118,20 +120,17 @@ class GatewayClient:
         return outcome
 
     @counted("raw")
-    async def upload_raw(self, path: str | Path, name: str, metadata: Mapping[str, Any]) -> Outcome[wire.RawReply]:
-        """Sends a file from disk under `name` (see `wire.raw_name`); a large one is streamed."""
+    async def upload_raw(
+        self, source: bytes | str | Path, name: str, metadata: Mapping[str, Any]
+    ) -> Outcome[wire.RawReply]:
+        """Sends a file under `name` (see `wire.raw_name`): its bytes, or from disk; a large one is streamed."""
         try:
-            content = _content(path)
+            content = source if isinstance(source, bytes) else _content(source)
         except (FileNotFoundError, IsADirectoryError, PermissionError) as problem:
             return Refused(None, f"the raw file cannot be read: {problem.strerror}", "raw_file_unreadable")
         except OSError as problem:
             return Unavailable(Kind.LOCAL, f"the raw file cannot be opened now: {problem.strerror}")
-        with contextlib.nullcontext(content) if isinstance(content, bytes) else content:
-            form = aiohttp.FormData()
-            form.add_field("metadata", wire.clean_text(metadata), content_type="application/json")
-            form.add_field("file", content, filename=name, content_type="application/octet-stream")
-            url = self._url("/internal/raw-files")
-            exchange = await self._send("gateway_raw", "POST", url, self._timeouts.raw, data=form)
+        exchange = await self._send_file(content, upload_form(name, wire.clean_text(metadata)))
         if isinstance(exchange, Unavailable):
             return exchange
         outcome: Outcome[wire.RawReply | wire.RawFailure] = self._judge(exchange, wire.parse_raw)
@@ -199,6 +198,17 @@ class GatewayClient:
             date = exchange.headers.get("Date")
         return Accepted(TokenReply(date))
 
+    async def _send_file(self, content: bytes | BinaryIO, form: UploadForm) -> Exchange | Unavailable:
+        url, seconds = self._url("/internal/raw-files"), self._timeouts.raw
+        headers = {"Content-Type": form.content_type}
+        if isinstance(content, bytes):
+            return await self._send("gateway_raw", "POST", url, seconds, data=form.around(content), headers=headers)
+        with content:
+            # Without a length it would be sent in chunks, which not every Gateway takes.
+            headers["Content-Length"] = str(form.length(os.fstat(content.fileno()).st_size))
+            data = form.around_file(content)
+            return await self._send("gateway_raw", "POST", url, seconds, data=data, headers=headers)
+
     async def _close_task(self, task_id: str, verb: str, body: Mapping[str, str]) -> Outcome[wire.ClosedReply]:
         segment = wire.task_segment(task_id)
         if segment is None:
@@ -208,23 +218,29 @@ class GatewayClient:
         return await self._call("gateway_task", "POST", path, self._timeouts.task, wire.parse_closed, text)
 
     async def _call(
-        self, point: str, method: str, path: str, seconds: float, parse: Callable[[Any], T | None], data: Any = None
+        self, point: str, method: str, path: str, seconds: float, parse: Callable[[Any], T | None], data: bytes
     ) -> Outcome[T]:
-        exchange = await self._send(point, method, self._url(path), seconds, data=data)
+        exchange = await self._send(point, method, self._url(path), seconds, data=data, headers=_JSON)
         return exchange if isinstance(exchange, Unavailable) else self._judge(exchange, parse)
 
     async def _send(
-        self, point: str, method: str, url: URL, seconds: float, *, data: Any = None, with_token: bool = True
+        self,
+        point: str,
+        method: str,
+        url: URL,
+        seconds: float,
+        *,
+        data: bytes | AsyncIterator[bytes] | None = None,
+        headers: Mapping[str, str] = _NOTHING,
+        with_token: bool = True,
     ) -> Exchange | Unavailable:
         """One exchange; tests call the moments before and after it by the name of `point`."""
         limits = aiohttp.ClientTimeout(
             total=seconds, sock_connect=self._timeouts.connect, sock_read=min(seconds, self._timeouts.idle)
         )
-        headers = dict(self._headers) if with_token else {}
-        if isinstance(data, bytes):
-            headers["Content-Type"] = "application/json"
+        sent = {**self._headers, **headers} if with_token else headers
         reach(point, "before_request")
-        exchange = await self._transport.exchange(method, url, headers=headers, timeout=limits, data=data)
+        exchange = await self._transport.exchange(method, url, headers=sent, timeout=limits, data=data)
         reach(point, "after_reply")
         return exchange
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
-from multidict import CIMultiDict
 from yarl import URL
 
 from lienworker.gateway.outcomes import Kind, Refused, Unavailable
@@ -70,7 +69,7 @@ class Transport:
                     break
         except _FAILURES as failure:
             broken = self._unavailable(failure)
-        return Exchange(response.status, CIMultiDict(response.headers), bytes(body[:limit]), broken)
+        return Exchange(response.status, response.headers, bytes(body[:limit]), broken)
 
     def _session_here(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()

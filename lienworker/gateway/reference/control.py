@@ -26,13 +26,13 @@ from lienworker.gateway.reference import decoding
 from lienworker.gateway.reference.replies import json_reply, not_found, text_reply
 from lienworker.gateway.reference.state import GatewayState
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 def handler(state: GatewayState) -> Handler:
     """The handler of all control routes."""
 
-    async def handle(request: web.Request) -> web.StreamResponse:
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
         if not _from_here(request.remote):
             return text_reply(403, "control is for loopback only")
         try:
@@ -50,7 +50,7 @@ def _from_here(address: str | None) -> bool:
         return False
 
 
-def _control(state: GatewayState, request: web.Request, body: bytes) -> web.Response:
+def _control(state: GatewayState, request: web.BaseRequest, body: bytes) -> web.Response:
     _, _, what, *rest = request.path.split("/")
     if request.method == "GET":
         return _asked(state, what, rest)

@@ -14,6 +14,7 @@ _STRICT_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXTS = ("task_id", "parcel_id", "platform", "state", "county", "raw_html_hash")
 _EXACT = 2**53
+_SURELY_EXACT = 15  # digits; 2^53 has sixteen
 _INT64 = 2**63
 
 
@@ -51,32 +52,46 @@ def _finite(text: str) -> float:
     return number
 
 
-def decode(body: bytes) -> Any:
+def decode(body: bytes, integer: Callable[[str], int] = int) -> Any:
     """Strict JSON: no NaN, no infinities."""
+    text = body.decode("utf-8", "replace")
     try:
-        return json.loads(body.decode("utf-8", "replace"), parse_constant=_no_constant, parse_float=_finite)
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite, parse_int=integer)
     except (ValueError, RecursionError):
         raise BadBodyError("invalid request body") from None
 
 
 def decode_results(body: bytes) -> list[ResultRow]:
     """A bare list of items, or BadBodyError for the whole of it, with no detail."""
-    value = decode(body)
+    long_numbers: list[str] = []
+
+    def integer(digits: str) -> int:
+        if len(digits) > _SURELY_EXACT:
+            long_numbers.append(digits)
+        return int(digits)
+
+    value = decode(body, integer)
     if value is None:
         return []
     if not isinstance(value, list):
         raise BadBodyError("invalid request body")
-    return [_row(item) for item in value]
+    # Half a character can only have come as an escape. Most bodies have neither, and are stored as they are.
+    is_plain = not long_numbers and b"\\ud" not in body and b"\\uD" not in body
+    return [_row(item, _as_it_is if is_plain else _as_stored) for item in value]
 
 
-def _row(item: Any) -> ResultRow:
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _row(item: Any, stored: Callable[[Any], Any]) -> ResultRow:
     if not isinstance(item, dict):
         raise BadBodyError("invalid request body")
-    texts = {name: _typed(item, name, lambda value: isinstance(value, str), "") for name in _TEXTS}
-    data = _typed(item, "data", lambda value: isinstance(value, dict), None)
+    texts = {name: _typed(item, name, _is_text, "") for name in _TEXTS}
+    data = _typed(item, "data", _is_object, None)
     return ResultRow(
-        **{name: _SURROGATE.sub("\ufffd", text) for name, text in texts.items()},
-        data=_as_stored(data),
+        **{name: stored(text) for name, text in texts.items()},
+        data=stored(data),
         scraped_at=_strict_time(item.get("scraped_at")),
         parse_duration_ms=_typed(item, "parse_duration_ms", _is_int, 0),
     )
@@ -89,6 +104,14 @@ def _typed(item: Mapping[str, Any], name: str, is_right: Callable[[Any], bool], 
     if not is_right(value):
         raise BadBodyError("invalid request body")
     return value
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _is_int(value: Any) -> bool:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from aiohttp import BodyPartReader, web
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp import web
 
 from lienworker.gateway.reference import decoding
 from lienworker.gateway.reference.decoding import BadBodyError
+from lienworker.gateway.reference.forms import read_upload
 from lienworker.gateway.reference.queue import PoisonedError
 from lienworker.gateway.reference.replies import json_reply, text_reply
 from lienworker.gateway.reference.state import GatewayState, Request
@@ -55,7 +55,7 @@ async def results(state: GatewayState, request: web.BaseRequest, entry: Request)
 
 async def raw_files(state: GatewayState, request: web.BaseRequest, entry: Request) -> web.Response:
     try:
-        name, content, metadata = await _upload(request)
+        name, content, metadata = read_upload(request.headers.get("Content-Type", ""), await request.read())
     except BadBodyError as problem:
         return text_reply(400, str(problem))
     if state.raw_name_fails(name):
@@ -64,27 +64,6 @@ async def raw_files(state: GatewayState, request: web.BaseRequest, entry: Reques
     if isinstance(stored, RawFile):
         return json_reply({"status": "ok", "path": f"raw/{stored.name}"})
     return json_reply({"status": "error", "message": stored})
-
-
-async def _upload(request: web.BaseRequest) -> tuple[str, bytes, str]:
-    """File name, content and metadata of a multipart body. Raises BadBodyError."""
-    name, content, metadata = None, b"", ""
-    try:
-        async for part in await request.multipart():
-            if not isinstance(part, BodyPartReader):
-                continue
-            if part.name == "file" and part.filename is not None:
-                name, content = part.filename, bytes(await part.read())
-            elif part.name == "metadata":
-                metadata = (await part.read()).decode("utf-8", "replace")
-    except (ValueError, LookupError, AssertionError, RuntimeError, HttpProcessingError):
-        raise BadBodyError("failed to parse multipart form") from None
-    if name is None:
-        raise BadBodyError("file is required")
-    if not metadata.strip():
-        raise BadBodyError("metadata is required")
-    decoding.decode(metadata.encode())
-    return name, content, metadata
 
 
 async def heartbeat(state: GatewayState, request: web.BaseRequest, entry: Request) -> web.Response:

@@ -17,11 +17,12 @@ from aiohttp import web
 from lienworker.gateway.reference.faults import Fault
 
 _HTML = "<!doctype html><html><head><title>Welcome to the proxy</title></head><body><h1>It works</h1></body></html>"
+_JSON = {"Content-Type": "application/json; charset=utf-8"}
 _STATUS_WORDS = {403: "forbidden", 500: "internal server error", 502: "bad gateway", 503: "service unavailable"}
 
 
 def json_reply(value: Any, status: int = 200) -> web.Response:
-    return web.Response(text=json.dumps(value, separators=(",", ":")), status=status, content_type="application/json")
+    return web.Response(body=json.dumps(value, separators=(",", ":")).encode("ascii"), status=status, headers=_JSON)
 
 
 def text_reply(status: int, words: str, headers: Mapping[str, str] | None = None) -> web.Response:

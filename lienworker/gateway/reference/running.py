@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from lienworker.errors import InputError, OperatorError
-from lienworker.gateway.reference.server import make_app
+from lienworker.gateway.reference.server import make_server
 from lienworker.gateway.reference.state import GatewayState, Settings
 
 LOOPBACK = "127.0.0.1"
@@ -28,10 +28,11 @@ class _Listener:
     """One listening socket and the connections behind it; stopping drops both, as a crash does."""
 
     def __init__(self, state: GatewayState, sock: socket.socket) -> None:
-        self._runner = web.AppRunner(make_app(state), access_log=None, shutdown_timeout=0.01)
+        self._state = state
         self._sock = sock
 
     async def start(self) -> None:
+        self._runner = web.ServerRunner(make_server(self._state), shutdown_timeout=0.01)
         await self._runner.setup()
         await web.SockSite(self._runner, self._sock, backlog=1024).start()
 

@@ -1,6 +1,7 @@
-"""The reference Gateway as an aiohttp application.
+"""The reference Gateway on aiohttp's bare server.
 
-aiohttp's router is left out: it would undo `%2F` in a task id, be friendly about slashes and word its own errors.
+Applications and routers are left out: they would undo `%2F` in a task id, be friendly about slashes, word their own
+errors, and take time.
 A request goes through, in this order: faults, token, rate limit, route, method, encoding, the work, faults again.
 """
 
@@ -10,8 +11,9 @@ import asyncio
 import hmac
 import math
 
-from aiohttp import web
-from aiohttp.typedefs import Handler
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
 
 from lienworker.gateway.reference import control, endpoints, replies
 from lienworker.gateway.reference.endpoints import Endpoint
@@ -29,16 +31,26 @@ _ROUTES: dict[str, tuple[str, str, Endpoint]] = {
 _TASK_VERBS: dict[str, Endpoint] = {"complete": endpoints.complete, "fail": endpoints.fail}
 
 
-def make_app(state: GatewayState) -> web.Application:
-    """The application; one state may serve several in turn (a Gateway that stops and starts again)."""
+def make_server(state: GatewayState) -> web.Server:
+    """The server; one state may serve several in turn (a Gateway that stops and starts again)."""
     gateway, controls = _Gateway(state).handle, control.handler(state)
 
-    @web.middleware
-    async def everything(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def everything(request: web.BaseRequest) -> web.StreamResponse:
         is_control = request.rel_url.raw_path.startswith("/_control/")
         return await (controls if is_control else gateway)(request)
 
-    return web.Application(middlewares=[everything], client_max_size=LARGEST_BODY)
+    return web.Server(everything, request_factory=_request, access_log=None)
+
+
+def _request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: web.RequestHandler,
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=LARGEST_BODY)
 
 
 def _route(path: str) -> tuple[str, str, Endpoint] | None:
@@ -56,7 +68,7 @@ class _Gateway:
     def __init__(self, state: GatewayState) -> None:
         self._state = state
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.rel_url.raw_path
         route = _route(path)
         name = route[0] if route else "other"
