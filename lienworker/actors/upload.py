@@ -54,9 +54,12 @@ class Uploader:
                     deadline = next(deadlines)
                 is_over = time.monotonic() > deadline
                 moved = self._finish() if is_over else self._set_out()
-                if not moved and not self._in_air():
+                if moved or self._in_air():
+                    self._land()
+                elif pause := 0.0 if is_over else self.raws.pause():
+                    self.runtime.stopping.wait(pause)
+                else:
                     return is_over
-                self._land()
                 tick()
             self._land_now()
         finally:

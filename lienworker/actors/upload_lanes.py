@@ -36,6 +36,8 @@ from lienworker.outbox.uploads import Claim, claim_uploads, is_open, take_back
 _REPORTS_AT_A_TIME = 16
 #: Raw files are claimed ahead, so many times what may be in the air: the air must not be empty during a commit.
 _AHEAD = 8
+#: After a claim that brought all there was, the next comes so much later, s: what is scraped meanwhile goes together.
+_PAUSE_SECONDS = 0.1
 #: A file that is in the air for longer than this is slow, s.
 _SLOW_SECONDS = 1.0
 #: How long a failure waits for a neighbour that gets through, s.
@@ -56,6 +58,7 @@ class RawLane:
         self._convoy: Convoy[RawFile, Outcome[RawReply]] = Convoy(runtime.loop, self._upload, _course, news)
         self._doubtful: list[tuple[Claimed, Outcome[RawReply]]] = []
         self._doubtful_since = 0.0
+        self._next_claim = 0.0
 
     def __len__(self) -> int:
         return len(self._convoy) + len(self._doubtful)
@@ -64,14 +67,24 @@ class RawLane:
         """Fills up the queue; gives how many rows that were."""
         if self._doubtful:
             return 0
-        bound = self._runtime.raw_bound.now
-        rows = []
-        if self._convoy.waiting < _AHEAD * bound // 2:
-            rows = claim_uploads("upload_raw", _AHEAD * bound, self._claim)
+        rows = self._claimed()
         files = prepare_raws(self._runtime, rows) if rows else []
         if files or self._convoy.waiting:
             self._convoy.load(files, self._width())
         return len(rows)
+
+    def _claimed(self) -> list[Claimed]:
+        most = _AHEAD * self._runtime.raw_bound.now
+        if self.pause() or self._convoy.waiting >= most // 2:
+            return []
+        rows = claim_uploads("upload_raw", most, self._claim)
+        is_all = 1 < len(rows) < most  # a single one may be a probe, and is no trickle
+        self._next_claim = time.monotonic() + _PAUSE_SECONDS if is_all else 0.0
+        return rows
+
+    def pause(self) -> float:
+        """How long to wait for more, s; none where the last look found nothing, or not all of it."""
+        return max(0.0, self._next_claim - time.monotonic())
 
     def _width(self) -> int:
         """What may be in the air: files that take long do not count, or some that hang would hold up all the others."""
@@ -95,6 +108,7 @@ class RawLane:
             judged, self._doubtful = judged + self._doubtful, []
         store_raws(self._runtime, judged)
         if any(isinstance(outcome, Unavailable) for _, outcome in judged):
+            self._next_claim = 0.0
             self._go_on_if_allowed()
         return sum(isinstance(outcome, Accepted) for _, outcome in judged)
 

@@ -214,12 +214,13 @@ def _judge_undecided(runtime: Runtime, fates: Sequence[tuple[Claimed, Fate]], *,
 
 def _blame_for_the_same(runtime: Runtime, row: Claimed, fate: Undecided) -> bool:
     """A row that failed before with these very words, while others were stored, is at it again."""
-    if not uploads.is_the_same_again(row, fate.cause.words):
+    words = fate.words or fate.cause.words
+    if not uploads.is_the_same_again(row, words):
         return False
     breaker.call_off_probe("results")
     due_at = now_ms() + breaker.delay_ms(1, runtime.settings.gateway_retry, None)
     most = breaker.most_blame("results") if fate.cause.perhaps_the_row else breaker.LEAST_BLAME
-    uploads.blame(row, "gateway_failed", fate.cause.words, due_at, most=most)
+    uploads.blame(row, "gateway_failed", words, due_at, most=most)
     return True
 
 

@@ -37,11 +37,13 @@ class FailedAlone:
 class Undecided:
     """Not known to be stored, through the destination's fault: it loses no attempt and is sent again later.
 
-    `alone`: it was sent by itself and failed, but nothing shows that the destination could have stored anything.
+    `alone`: it was sent by itself and failed, but nothing shows that the destination could have stored anything;
+    `words` are what was said about it then.
     """
 
     cause: Unavailable
     alone: bool = False
+    words: str = ""
 
 
 Fate: TypeAlias = Stored | RefusedAlone | FailedAlone | Undecided

@@ -295,4 +295,4 @@ class _Delivery:
     def _fate(self, n: int, cause: Unavailable, alive_to_the_end: bool) -> Fate:
         if n in self._failed_alone and alive_to_the_end:
             return FailedAlone(self._failed_alone[n])
-        return self._fates.get(n) or Undecided(cause, alone=n in self._failed_alone)
+        return self._fates.get(n) or Undecided(cause, n in self._failed_alone, self._failed_alone.get(n, ""))

@@ -29,6 +29,9 @@ from lienworker.store.database import all_rows, dict_rows, execute, one_row, wri
 #: The lanes to the Gateway, in the order in which they are worked, each with the endpoint that it goes to.
 ENDPOINTS = {"upload_raw": "raw", "upload_result": "results", "report_failure": "tasks"}
 
+#: So many rows are work for one process; the next one helps when more are waiting.
+_FOR_ONE = 250
+
 _PUT_OFF = """
 UPDATE outbox SET state = 'waiting', due_at = ?, reason = ?,
     fingerprint = CASE WHEN ? OR blame = 0 THEN ? ELSE fingerprint END, blame = blame + ?, seen_successes = ?,
@@ -69,6 +72,9 @@ class Claim:
 
 def claim_uploads(topic: str, limit: int, how: Claim) -> list[Claimed]:
     """Rows that may go out now; one, where the breaker wants a probe."""
+    # A look before the transaction: most of the time there is nothing, and every writer would have to wait for that.
+    if not _sendable(topic, how.rules, 1):
+        return []
     if how.only is None:
         return _claim_uploads(topic, limit, how, None)
     for ids in how.only.slices(topic):
@@ -218,10 +224,15 @@ def raw_pages(rows: Sequence[Claimed]) -> dict[int, dict[str, Any]]:
 
 
 class UploadLane(Lane):
-    """The three lanes to the Gateway as one: one worker of each process works them in their order."""
+    """The three lanes to the Gateway as one: one worker of each process works them in their order.
+
+    One process does while little waits: each of them has its transactions, and scraping would wait for them.
+    """
 
     def due(self, rules: Rules, most: int) -> int:
-        return sum(_sendable(topic, rules, most) for topic in ENDPOINTS)
+        """In rows that a token stands for: what those who are at it already will not do."""
+        rows = sum(_sendable(topic, rules, _FOR_ONE * self.capacity()) for topic in ENDPOINTS)
+        return min(most, max(0, -(-rows // _FOR_ONE) - _at_work()) * self.batch)
 
     def next_due(self) -> int | None:
         times = [due for topic in ENDPOINTS if (due := _next_due(topic)) is not None]
@@ -229,6 +240,13 @@ class UploadLane(Lane):
 
     def capacity(self) -> int:
         return max(1, int(one_row("SELECT count(*) FROM workers WHERE kind = 'worker'")[0]))
+
+
+def _at_work() -> int:
+    """How many processes are sending."""
+    topics = ", ".join(f"'{topic}'" for topic in ENDPOINTS)
+    sql = f"SELECT count(DISTINCT lease_token) FROM outbox WHERE state = 'leased' AND topic IN ({topics})"
+    return int(one_row(sql)[0])
 
 
 def _sendable(topic: str, rules: Rules, most: int) -> int:

@@ -134,6 +134,21 @@ def test_one_refused_item_among_many_is_parked_with_the_gateways_words(
         assert "numeric field overflow" in here.errors("p60")
 
 
+def test_one_refused_item_is_parked_also_where_all_the_others_were_in_its_batch(
+    here: Desk, gateway: ReferenceGateway
+) -> None:
+    """Nothing else goes through after it; but the words are those it got while the others were stored."""
+    gateway.fault("parcels", names=["p-1"], words=OVERFLOW)
+    here.add(60)
+    here.send_raws()
+    for _ in range(4):
+        here.everything_is_due()
+        here.upload()
+    assert here.states("upload_result") == {"delivered": 59, "parked": 1}
+    assert not here.breaker("results")["is_open"]
+    assert result_calls(gateway) == 5
+
+
 def test_one_refused_item_is_parked_once_others_have_gone_through(tmp_path: Path, gateway: ReferenceGateway) -> None:
     gateway.fault("parcels", names=["p-50"], words=OVERFLOW)
     with desk(tmp_path / "data", gateway, LIENWORKER_GATEWAY_RETRY="30") as here:
