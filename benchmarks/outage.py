@@ -213,8 +213,11 @@ def gateway_tasks(site: DemoSite, n: int) -> list[dict[str, Any]]:
 
 
 def break_everything(gateway: ReferenceGateway) -> None:
-    for seed, (way, share) in enumerate(WAYS.items()):
-        gateway.fault(way, probability=share, seconds=1, seed=seed)
+    """A fault meets only the calls that those before it have spared, so its dice are loaded by as much."""
+    spared = 1.0
+    for seed, way in enumerate(sorted(WAYS, key=_REPLY_SUFFERS.__contains__)):  # what spoils a reply comes last
+        gateway.fault(way, probability=WAYS[way] / spared, seconds=1, seed=seed)
+        spared -= WAYS[way]
     gateway.fault("database_down", endpoint="results", probability=0.1, seed=1)
     gateway.fault("database_down", endpoint="raw", probability=0.02, seed=1)
     gateway.fault("slow", probability=0.05, seconds=0.1, seed=1)

@@ -12,6 +12,7 @@ import redis
 from periodiq import cron
 
 from lienworker.actors.app import broker, calmly, runtime
+from lienworker.actors.quick_turns import quick_turns
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT
 from lienworker.gateway.outcomes import Accepted, Outcome, Refused
@@ -70,7 +71,8 @@ class Collector:
             if time.monotonic() >= self._next_poll and gate is not Gate.OPEN:
                 room = room_for_work(self._runtime)
                 if room:
-                    self._poll(room, is_probe=gate is Gate.PROBE)
+                    with quick_turns():  # a call brings few tasks, and the next has to wait for this one
+                        self._poll(room, is_probe=gate is Gate.PROBE)
                     continue
             stopping.wait(_LOOK_SECONDS)
 

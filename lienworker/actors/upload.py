@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import dramatiq
 from dramatiq.middleware import CurrentMessage
 
 from lienworker.actors.app import broker, calmly, runtime, wake
+from lienworker.actors.quick_turns import quick_turns
 from lienworker.actors.runtime import Runtime
 from lienworker.actors.upload_lanes import RawLane, ReportLane, ResultLane
 from lienworker.broker import UPLOAD
@@ -24,7 +23,6 @@ _SHARE = 10.0
 _PATIENCE, _MOST_SHARES = 1.0, 12
 #: What has landed waits so long for others to be stored with, while there are any in the air, s.
 _GROUP_SECONDS = 0.02
-_TURN_SECONDS = 0.0005
 #: How often a look is taken at things that tell nobody: a stop, a row that is due, s.
 _LOOK_SECONDS = 0.1
 
@@ -43,7 +41,7 @@ class Uploader:
 
     def work(self, share: float = _SHARE, tick: Callable[[], None] = lambda: None) -> bool:
         """Works the lanes until nothing may go; True when there is probably more."""
-        with _quick_turns():
+        with quick_turns():
             return self._work(_deadlines(share), tick)
 
     def _work(self, deadlines: Iterator[float], tick: Callable[[], None]) -> bool:
@@ -98,21 +96,6 @@ class Uploader:
 
     def _abandon(self) -> list[Claimed]:
         return self.raws.abandon() + self.results.abandon() + self.reports.abandon()
-
-
-@contextmanager
-def _quick_turns() -> Iterator[None]:
-    """Lets threads take turns more often than Python's usual 5 ms.
-
-    SQLite lets go of the interpreter for each row that is read. With the event loop busy beside it, this thread would
-    wait such a turn for every row, and the queue on the loop would run dry meanwhile.
-    """
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(_TURN_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
 
 
 def _deadlines(share: float) -> Iterator[float]:
