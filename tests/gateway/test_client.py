@@ -6,13 +6,14 @@ import asyncio
 import gzip
 import json
 import logging
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lienworker.errors import OperatorError
-from lienworker.gateway.client import GatewayClient, HealthReply
+from lienworker.gateway.client import MEBIBYTE, GatewayClient, HealthReply
 from lienworker.gateway.outcomes import Accepted, Kind, Refused
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.gateway.wire import ClosedReply, HeartbeatReply, RawReply, ResultsReply, heartbeat_body, raw_name
@@ -67,6 +68,25 @@ def test_a_raw_file_arrives_byte_for_byte_under_its_name(gateway: ReferenceGatew
     assert outcome == Accepted(RawReply(f"raw/{name}"))
     assert gateway.state.raw_content(name) == page.read_bytes()
     assert json.loads(gateway.state.raw_files[name].metadata) == {"parcel_id": "P-1", "odd": None}
+
+
+def test_a_large_raw_file_is_streamed_and_arrives_byte_for_byte(gateway: ReferenceGateway, tmp_path: Path) -> None:
+    page = tmp_path / "page.html.gz"
+    page.write_bytes(random.Random(1).randbytes(3 * MEBIBYTE + 7))
+    outcome = _with(gateway, lambda client: client.upload_raw(page, "large.html.gz", {}))
+    assert outcome == Accepted(RawReply("raw/large.html.gz"))
+    assert gateway.state.raw_content("large.html.gz") == page.read_bytes()
+
+
+def test_bytes_that_look_like_the_end_of_a_form_arrive_as_they_are(gateway: ReferenceGateway) -> None:
+    content = b'\r\n----\r\n--x--\r\nContent-Disposition: form-data; name="file"; filename="y"\r\n\r\n'
+    _with(gateway, lambda client: client.upload_raw(content, "x.gz", {}))
+    assert gateway.state.raw_content("x.gz") == content
+
+
+def test_a_name_cannot_break_out_of_its_header(gateway: ReferenceGateway) -> None:
+    _with(gateway, lambda client: client.upload_raw(b"page", 'a"\r\nX: b.gz', {}))
+    assert list(gateway.state.raw_files) == ["a%22%0D%0AX: b.gz"]
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder"])

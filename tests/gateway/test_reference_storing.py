@@ -56,6 +56,20 @@ def test_an_upload_without_a_file_or_without_multipart_is_a_400(call: Caller) ->
     assert call.post("/internal/raw-files", {"file": "x"}).status == 400
 
 
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", 'multipart/form-data; a=b; boundary="x"'])
+def test_a_form_that_is_cut_off_is_a_400_and_a_whole_one_is_stored(call: Caller, kind: str) -> None:
+    whole = (
+        b'--x\r\ncontent-disposition: form-data; filename="a \\"b\\".gz"; name=file\r\n\r\n1\r\n2\r\n'
+        b'--x\r\nContent-Type: application/json\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n{}\r\n'
+        b"--x--\r\n"
+    )
+    for end in (len(whole) - 6, len(whole) // 2, 3, 0):
+        cut = call.post("/internal/raw-files", text=whole[:end], **{"Content-Type": kind})
+        assert (cut.status, call.gateway.state.raw_files) == (400, {})
+    assert call.post("/internal/raw-files", text=whole, **{"Content-Type": kind}).status == 200
+    assert call.gateway.state.raw_content('a "b".gz') == b"1\r\n2"
+
+
 def test_with_its_database_down_a_raw_file_gets_a_200_that_is_an_error(call: Caller) -> None:
     call.gateway.fault("database_down")
     reply = call.upload("x.gz", b"page")

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.claims import _ROW, _claimed
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.housekeeping import forgive_clock_jumps
-from lienworker.outbox.uploads import Claim, claim_uploads
+from lienworker.outbox.uploads import Claim, UploadLane, claim_uploads
 from lienworker.store.clock import now_ms
 from lienworker.store.database import all_rows, execute, one_row, write
 from tests.ondemand.desk import Desk, assert_raw_before_result, desk
@@ -705,3 +706,36 @@ def test_a_database_that_goes_down_parks_no_row_that_failed_once_before(
         here.everything_is_due()
         here.upload()
         assert here.states("upload_result") == {"delivered": 20}
+
+
+# What goes out is what was checked
+
+
+@pytest.mark.parametrize("damage", [lambda page: page + b"more", lambda page: page[:-1], lambda page: b""])
+def test_a_raw_file_that_is_not_the_page_behind_the_result_never_goes_out(
+    here: Desk, gateway: ReferenceGateway, damage: Callable[[bytes], bytes]
+) -> None:
+    here.add(2)
+    ((path,),) = all_rows("SELECT path FROM pages WHERE task_id = 'p1'")
+    file = here.runtime.folder.root / path
+    file.write_bytes(damage(file.read_bytes()))
+    here.upload()
+    assert (here.row("p1", "upload_raw")["state"], here.row("p1", "upload_raw")["reason"]) == (
+        "parked",
+        "raw_page_damaged",
+    )
+    assert [json.loads(raw.metadata)["task_id"] for raw in gateway.state.raw_uploads] == ["p2"]
+
+
+def test_one_process_sends_while_little_waits_and_others_help_with_much(here: Desk) -> None:
+    lane = UploadLane("upload", 16)
+    with write("test"):
+        names = "kind, pid, slots, started_at, seen_at"
+        execute(f"INSERT INTO workers (holder, {names}) SELECT 'another', {names} FROM workers LIMIT 1")
+    here.add(100)
+    assert lane.due(here.runtime.rules, 32) == 16
+    with here.runtime.holder.lease() as token:
+        claim_uploads("upload_raw", 4, Claim(token, here.runtime.rules))
+        assert lane.due(here.runtime.rules, 32) == 0
+        here.add(300, start=1000)
+        assert lane.due(here.runtime.rules, 32) == 16

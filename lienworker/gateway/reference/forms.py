@@ -34,10 +34,10 @@ def _parts(content_type: str, body: bytes) -> list[tuple[dict[str, str], bytes]]
     if found is None:
         raise BadBodyError("failed to parse multipart form")
     mark = b"\r\n--" + (found[1] or found[2]).encode("utf-8", "replace")
-    _, *parts, end = (b"\r\n" + body).split(mark)
-    if not parts or not end.startswith(b"--"):  # no part at all, or cut off
+    parts = (b"\r\n" + body).split(mark)[1:]
+    if not parts or not parts[-1].startswith(b"--"):  # no form at all, or cut off
         raise BadBodyError("failed to parse multipart form")
-    return [_part(part) for part in parts]
+    return [_part(part) for part in parts[:-1]]
 
 
 def _part(part: bytes) -> tuple[dict[str, str], bytes]:
