@@ -31,6 +31,8 @@ ENDPOINTS = {"upload_raw": "raw", "upload_result": "results", "report_failure": 
 
 #: So many rows are work for one process; the next one helps when more are waiting.
 _FOR_ONE = 250
+#: Whoever sends looks for more every tenth of a second; what has been due for this long is for somebody else.
+_LEFT_LYING_MS = 1500
 
 _PUT_OFF = """
 UPDATE outbox SET state = 'waiting', due_at = ?, reason = ?,
@@ -231,8 +233,11 @@ class UploadLane(Lane):
 
     def due(self, rules: Rules, most: int) -> int:
         """In rows that a token stands for: what those who are at it already will not do."""
-        rows = sum(_sendable(topic, rules, _FOR_ONE * self.capacity()) for topic in ENDPOINTS)
-        return min(most, max(0, -(-rows // _FOR_ONE) - _at_work()) * self.batch)
+        sendable = {topic: _sendable(topic, rules, _FOR_ONE * self.capacity()) for topic in ENDPOINTS}
+        wanted = -(-sum(sendable.values()) // _FOR_ONE)
+        if wanted and not any(n and _is_left_lying(topic) for topic, n in sendable.items()):
+            wanted = max(0, wanted - _at_work())
+        return min(most, wanted * self.batch)
 
     def next_due(self) -> int | None:
         times = [due for topic in ENDPOINTS if (due := _next_due(topic)) is not None]
@@ -247,6 +252,15 @@ def _at_work() -> int:
     topics = ", ".join(f"'{topic}'" for topic in ENDPOINTS)
     sql = f"SELECT count(DISTINCT lease_token) FROM outbox WHERE state = 'leased' AND topic IN ({topics})"
     return int(one_row(sql)[0])
+
+
+def _is_left_lying(topic: str) -> bool:
+    """Whether those who are at it do not come back for what is due: they may be waiting for a file that hangs."""
+    sql = (
+        "SELECT 1 FROM backlog b WHERE b.topic = ? AND b.host = '' AND b.waiting > 0 AND EXISTS (SELECT 1 FROM outbox o"
+        " WHERE o.state = 'waiting' AND o.topic = b.topic AND o.host = b.host AND o.rank = b.rank AND o.due_at < ?)"
+    )
+    return one_row(sql, (topic, now_ms() - _LEFT_LYING_MS)) is not None
 
 
 def _sendable(topic: str, rules: Rules, most: int) -> int:

@@ -739,3 +739,14 @@ def test_one_process_sends_while_little_waits_and_others_help_with_much(here: De
         assert lane.due(here.runtime.rules, 32) == 0
         here.add(300, start=1000)
         assert lane.due(here.runtime.rules, 32) == 16
+
+
+def test_another_process_takes_what_the_one_that_sends_leaves_lying(here: Desk) -> None:
+    lane = UploadLane("upload", 16)
+    here.add(10)
+    with here.runtime.holder.lease() as token:
+        claim_uploads("upload_raw", 4, Claim(token, here.runtime.rules))
+        assert lane.due(here.runtime.rules, 32) == 0
+        with write("test"):
+            execute("UPDATE outbox SET due_at = due_at - 5000 WHERE topic = 'upload_raw'")
+        assert lane.due(here.runtime.rules, 32) == 16
