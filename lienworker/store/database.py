@@ -7,6 +7,7 @@ the thread that needs it, never in a coroutine: two coroutines on one thread wou
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,7 @@ class Database(peewee.SqliteDatabase):
 
 
 database: peewee.SqliteDatabase = Database(None)
+_writing = threading.Lock()
 
 
 def open_store(root: Path) -> DataFolder:
@@ -94,10 +96,24 @@ def write(name: str) -> Iterator[None]:
     """
     if database.in_transaction():
         raise RuntimeError("a write inside a write: pass the work to the outer transaction instead")
-    with database.atomic("IMMEDIATE"):
+    with _in_turn(), database.atomic("IMMEDIATE"):
         yield
         reach(name, "before_commit")
     reach(name, "after_commit")
+
+
+@contextmanager
+def _in_turn() -> Iterator[None]:
+    """Writers of this process queue up here: SQLite has them sleep, longer each time, while the file is free again.
+
+    Only a courtesy: whoever waits too long goes on and lets SQLite say that the database is locked.
+    """
+    mine = _writing.acquire(timeout=BUSY_TIMEOUT)
+    try:
+        yield
+    finally:
+        if mine:
+            _writing.release()
 
 
 def storable(text: str) -> str:
