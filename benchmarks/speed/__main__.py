@@ -1,6 +1,6 @@
 """All contenders in turns, in one run, on the same pages.
 
-    python -m benchmarks.speed [--pages 2000] [--rounds 3] [--only "bare loop" lienworker] [--write docs/performance]
+    python -m benchmarks.speed [--pages 2000] [--rounds 3] [--gzip 9] [--only "bare loop" lienworker] [--write FOLDER]
 
 A round is one run of each, so that whatever else the machine does meets all of them. The table shows medians; ratios
 are taken within a round, since that is what a noisy machine leaves true.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -96,9 +97,11 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=list(CONTENDERS), default=list(CONTENDERS))
+    parser.add_argument("--gzip", type=int, default=9, help="the level at which the loop and the peers pack pages")
     parser.add_argument("--where", type=Path, help="the folder on whose disk everybody works")
     parser.add_argument("--write", type=Path, help="a folder for speed.json and speed.svg")
     chosen = parser.parse_args()
+    os.environ["BENCHMARK_GZIP"] = str(chosen.gzip)
     missing = {name for name in chosen.only if name in _NEEDS and not importlib.util.find_spec(_NEEDS[name])}
     if missing:
         print(f"left out, since not installed (pip install -e '.[peers]'): {', '.join(sorted(missing))}")
@@ -113,7 +116,7 @@ def main() -> None:
         print(f"{pair:<24} {found:5.2f}   (bar: {bar:.2f})")
     if chosen.write:
         chosen.write.mkdir(parents=True, exist_ok=True)
-        content = {"pages": chosen.pages, "rounds": chosen.rounds, "rows": rows, "bars": judged}
+        content = {"pages": chosen.pages, "gzip": chosen.gzip, "rounds": chosen.rounds, "rows": rows, "bars": judged}
         (chosen.write / "speed.json").write_text(json.dumps(content, indent=1) + "\n")
         (chosen.write / "speed.svg").write_text(bars([(str(r["name"]), float(r["pages_per_second"])) for r in rows]))
     sys.exit(0 if all(found >= bar for found, bar in judged.values()) else 1)
