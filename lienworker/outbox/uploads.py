@@ -249,9 +249,11 @@ class UploadLane(Lane):
 
 def _at_work() -> int:
     """How many processes are sending."""
-    topics = ", ".join(f"'{topic}'" for topic in ENDPOINTS)
-    sql = f"SELECT count(DISTINCT lease_token) FROM outbox WHERE state = 'leased' AND topic IN ({topics})"
-    return int(one_row(sql)[0])
+    sql = (
+        "SELECT count(DISTINCT lease_token) FROM outbox WHERE state = 'leased'"
+        " AND topic IN (SELECT value FROM json_each(?))"
+    )
+    return int(one_row(sql, (json.dumps(list(ENDPOINTS)),))[0])
 
 
 def _is_left_lying(topic: str) -> bool:

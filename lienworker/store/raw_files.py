@@ -82,8 +82,9 @@ def write_aside(folder: DataFolder, key: PageKey, body: bytes, content_type: str
 
 def _write(aside: Path, content: bytes) -> None:
     """Writes a file and has the disk begin with it at once: flushing a group is then one wait for all, not one each."""
-    with open(aside, "xb", buffering=0) as file:
+    with open(aside, "xb") as file:
         file.write(content)
+        file.flush()
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 

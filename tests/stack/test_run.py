@@ -87,6 +87,7 @@ def test_ctrl_c_stops_cleanly_and_the_next_run_goes_on(node: Node, tmp_path: Pat
         assert repeats(site) == 0  # what was in the air had time to land
 
 
+@pytest.mark.alone
 def test_a_second_ctrl_c_stops_at_once(node: Node, tmp_path: Path) -> None:
     from lienworker.demo.site import demo_site
 
