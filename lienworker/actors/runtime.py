@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -23,8 +24,8 @@ from lienworker.store.rollups import add_counts
 
 #: Threads kept free for relay, polling, heartbeat and uploads, so that none of them ever waits for pages.
 RESERVED_THREADS = 4
-#: How long a step waits for another one that computes, s; longer is a page that a parser hangs in.
-_COURTESY = 0.5
+#: How long a step may compute before others go ahead beside it, s; longer is a page that a parser hangs in.
+_COURTESY = 0.2
 
 
 class RawBound:
@@ -78,6 +79,7 @@ class Runtime:
         self.registry: Registry = registry_with(settings.platforms_folder)
         self.stopping = threading.Event()
         self._computing = threading.Lock()
+        self._computing_since = 0.0
         self._places = threading.BoundedSemaphore(max(1, holder.slots))
         self.uploading = threading.Lock()
         self.last_success: dict[str, float] = {}
@@ -112,7 +114,10 @@ class Runtime:
         Threads that compute side by side get nothing more done: they fight for the interpreter's lock, and most of all
         in the middle of transactions. A courtesy, not a rule: a page that a parser hangs in holds up nobody for long.
         """
-        mine = self._computing.acquire(timeout=_COURTESY)
+        patience = max(0.0, self._computing_since + _COURTESY - time.monotonic())
+        mine = self._computing.acquire(timeout=patience)
+        if mine:
+            self._computing_since = time.monotonic()
         try:
             yield
         finally:
