@@ -32,6 +32,8 @@ from lienworker.store.raw_files import PageKey, put_in_place, write_aside
 
 #: How long one message may go on before others get their turn, s.
 _SHARE = 4.0
+#: How long its last pages may take to arrive then, s; if one takes longer, the message goes on for another share.
+_LAST_PAGES = 1.0
 #: Requests that one pump may have in the air, in batches: slow sites need many, and one thread looks after them all.
 _BATCHES_IN_THE_AIR = 4
 #: Pages up to this size are read right away, from memory; larger ones from disk, one by one.
@@ -138,10 +140,17 @@ class Pump:
         """
         if not self._runtime.holder.owns(self._token):
             self._is_closing = self._is_drained = True
-        if self._is_closing or time.monotonic() > self._deadline or any(row.alone for row in self._flights.rows):
+        if self._is_closing or self._is_over() or any(row.alone for row in self._flights.rows):
             return 0
         room = self._batch * _BATCHES_IN_THE_AIR - len(self._flights)
         return min(self._batch, room) if room >= self._batch // 2 else 0
+
+    def _is_over(self) -> bool:
+        """Whether this message has had its share. Not while a slow page keeps it: nobody else could have its place."""
+        now = time.monotonic()
+        if self._flights and now > self._deadline + _LAST_PAGES:
+            self._deadline = now + _SHARE
+        return now > self._deadline
 
     def _claim(self, room: int) -> list[Claimed]:
         """Takes rows that are due. Tasks that came too late end here; nobody wants their page any more."""
