@@ -16,9 +16,9 @@ from lienworker.actors.chronicle import chronicle
 from lienworker.actors.heartbeat import heartbeat, is_due
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT, QueueTokens
+from lienworker.outbox.clock_jumps import notice_clock_jump
 from lienworker.outbox.housekeeping import forgive_clock_jumps, give_up_dead_hosts, watch_disk
 from lienworker.outbox.relay import Lane, Relay
-from lienworker.outbox.set_back import notice_clock_set_back
 from lienworker.outbox.turns import is_held_by, turn
 from lienworker.outbox.uploads import UploadLane
 
@@ -70,7 +70,7 @@ def chores(runtime: Runtime) -> None:
         with contextlib.suppress(redis.RedisError):
             heartbeat.send()
     chronicle(runtime)
-    give_up_dead_hosts(settings.host_give_up)
-    notice_clock_set_back()
+    notice_clock_jump()  # first: a clock that was set ahead makes no host dead
     forgive_clock_jumps()
+    give_up_dead_hosts(settings.host_give_up)
     watch_disk(runtime.folder, settings)

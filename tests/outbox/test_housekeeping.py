@@ -12,12 +12,12 @@ from lienworker.errors import OperatorError
 from lienworker.outbox import housekeeping
 from lienworker.outbox.backoff import GiveUp, TryAgain, cooling_ms, decide
 from lienworker.outbox.claims import claim_task
+from lienworker.outbox.clock_jumps import notice_clock_jump
 from lienworker.outbox.closing import try_again
 from lienworker.outbox.entries import BLOCKED, Entry, add_entries
 from lienworker.outbox.housekeeping import forgive_clock_jumps, give_up_dead_hosts, pauses, set_pause, watch_disk
 from lienworker.outbox.operator import retry_tasks
 from lienworker.outbox.pacing import FAILING_AFTER, note_answer, note_failure
-from lienworker.outbox.set_back import notice_clock_set_back
 from lienworker.settings import Settings
 from lienworker.store import tasks
 from lienworker.store.database import all_rows, database
@@ -202,17 +202,36 @@ def test_after_a_clock_was_set_back_nothing_waits_for_a_time_only_the_wrong_cloc
 def test_a_clock_set_back_makes_nothing_wait_longer_than_it_should(folder: DataFolder, clock: Clock) -> None:
     """Also by less than what would be absurd: a day's cooling may be what a site has asked for."""
     add(2, "a.example")
-    notice_clock_set_back()
+    notice_clock_jump()
     change(f"UPDATE outbox SET due_at = {clock.ms + 5_000} WHERE id = 1")
     change(f"UPDATE hosts SET cooling_until = {clock.ms + 60_000}, next_allowed_at = {clock.ms - 1}")
     change(f"INSERT INTO breakers (endpoint, is_open, retry_at) VALUES ('raw', 1, {clock.ms + 7_000})")
     clock.ms -= 3_600_000
-    assert notice_clock_set_back() == pytest.approx(3_600_000, abs=1_000)
+    assert notice_clock_jump() == pytest.approx(-3_600_000, abs=1_000)
     (due,), (later,) = all_rows("SELECT due_at FROM outbox ORDER BY id")
     ((cooling,),) = all_rows("SELECT cooling_until FROM hosts")
     ((probe,),) = all_rows("SELECT retry_at FROM breakers")
     assert [round((at - clock.ms) / 1000) for at in (due, later, cooling, probe)] == [5, 0, 60, 7]
-    assert notice_clock_set_back() == 0
+    assert notice_clock_jump() == 0
+    the_books_are_right()
+
+
+def test_a_clock_set_ahead_makes_no_host_dead_and_none_asked_too_soon(folder: DataFolder, clock: Clock) -> None:
+    waiting = add(3, "a.example")
+    notice_clock_jump()
+    for _ in range(FAILING_AFTER):
+        in_transaction(note_failure, "a.example", clock.ms, "http_503", 0.0)
+    change(f"UPDATE hosts SET cooling_until = {clock.ms + 60_000}, next_allowed_at = {clock.ms + 3_000}")
+    change(f"UPDATE hosts SET failing_since = {clock.ms - 30_000}, failures_in_a_row = {FAILING_AFTER}")
+    clock.ms += 86_400_000
+
+    assert notice_clock_jump() == pytest.approx(86_400_000, abs=1_000)
+
+    host = host_row("a.example")
+    since, cooling, allowed = (host[name] for name in ("failing_since", "cooling_until", "next_allowed_at"))
+    assert [round((at - clock.ms) / 1000) for at in (since, cooling, allowed)] == [-30, 60, 3]
+    assert give_up_dead_hosts(_GIVE_UP) == 0
+    assert [status_of(task_id) for task_id in waiting] == ["pending"] * 3
     the_books_are_right()
 
 

@@ -579,7 +579,7 @@ def _register(*tasks: NewTask) -> None:
 
 
 def _set_the_clock_back_an_hour() -> None:
-    from lienworker.outbox.set_back import CLOCK, _boot
+    from lienworker.outbox.clock_jumps import CLOCK, _boot
     from lienworker.store.facts import set_fact
 
     set_fact(CLOCK, f"{_boot()} {now_ms() - int(1000 * time.monotonic()) + 3_600_000}")

@@ -1,0 +1,82 @@
+"""A wall clock that was set: what waits for a time goes on waiting as long as it should, no longer and no shorter.
+
+The schedule is kept in wall-clock time, so that it survives a restart. When the clock is set back by an hour, a host
+that cools for a minute would cool for an hour and a minute; when it is set ahead, the host would be asked too soon, and
+one that has failed for a minute would count as dead for an hour. The steady clock tells: it counts from the machine's
+start, for all processes alike, and nobody sets it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import lru_cache
+from pathlib import Path
+
+from lienworker.outbox.entries import BLOCKED
+from lienworker.store.clock import now_ms
+from lienworker.store.database import execute, write
+from lienworker.store.facts import fact, set_fact
+
+#: The wall clock's lead over the steady one, in ms, with the machine's start that it is counted from.
+CLOCK = "clock"
+#: Less than this is what clocks do when they are put right bit by bit.
+_NOTEWORTHY_MS = 2_000
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+logger = logging.getLogger(__name__)
+
+
+def notice_clock_jump() -> int:
+    """Puts the schedule right after the clock was set; gives by how many ms, ahead or (negative) back.
+
+    Writes only after a change.
+    """
+    lead = now_ms() - int(1000 * time.monotonic())
+    boot, _, known = (fact(CLOCK) or "").partition(" ")
+    if boot == _boot() and abs(lead - int(known)) < _NOTEWORTHY_MS:
+        return 0
+    jump = lead - int(known) if boot == _boot() else 0
+    with write("clock_jump"):
+        if jump:
+            _shift_hosts(now_ms(), jump)
+        if jump < 0:
+            _bring_forward(now_ms(), -jump)
+        set_fact(CLOCK, f"{_boot()} {lead}")
+    if jump:
+        way = "ahead" if jump > 0 else "back"
+        words = "the clock was set %s by %d s; what waits is put right"
+        logger.warning(words, way, abs(jump) // 1000, extra={"action": "clock"})
+    return jump
+
+
+def _shift_hosts(now: int, jump: int) -> None:
+    """How long a host has failed, and how long it is left alone, stays what it was; neither lies absurdly far ahead."""
+    execute("UPDATE hosts SET failing_since = min(?, failing_since + ?) WHERE failing_since IS NOT NULL", (now, jump))
+    for column in ("next_allowed_at", "cooling_until"):
+        # What the old clock had behind it is over; a request that was booked by the new one is not moved again.
+        sql = f"UPDATE hosts SET {column} = max(?, {column} + ?) WHERE {column} > ? AND {column} <= ?"
+        execute(sql, (now, jump, now - jump, now) if jump > 0 else (now, jump, now, BLOCKED))
+
+
+def _bring_forward(now: int, back: int) -> None:
+    """Everything else that lies ahead comes sooner by what the clock has lost, but not before now.
+
+    After a clock that was set ahead it comes a little early, which does no harm.
+    """
+    execute(
+        "UPDATE outbox SET due_at = max(?, due_at - ?) WHERE state = 'waiting' AND due_at > ? AND due_at < ?",
+        (now, back, now, BLOCKED),
+    )
+    execute("UPDATE breakers SET retry_at = max(?, retry_at - ?) WHERE retry_at > ?", (now, back, now))
+    sql = "UPDATE facts SET value = max(?, value - ?) WHERE name = 'collect_next_poll' AND CAST(value AS INTEGER) > ?"
+    execute(sql, (now, back, now))
+
+
+@lru_cache(maxsize=1)
+def _boot() -> str:
+    """Names the machine's start; where the system does not tell, nothing is ever compared."""
+    try:
+        return _BOOT.read_text().strip()
+    except OSError:
+        return f"unknown-{time.time_ns()}"
