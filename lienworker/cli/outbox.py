@@ -134,10 +134,13 @@ def replay(include_held: bool, dry_run: bool, **options: Any) -> None:
     """
     from lienworker.actors.replay import replay as send
     from lienworker.actors.replay import rows_to_replay
+    from lienworker.outbox.leases import free_the_dead
 
     settings = load_settings()
-    open_folder(settings)
+    folder = open_folder(settings)
     wanted = _filter_of(options)
+    if not dry_run:
+        free_the_dead(folder)  # what a replay that was killed had in hand is meant, too
     ids = rows_to_replay(wanted, include_held=include_held)
     if dry_run or not ids:
         click.echo(f"{plural(len(ids), 'row')} to replay ({wanted.in_words()})." if ids else "Nothing to replay.")

@@ -196,6 +196,11 @@ class Watch:
         return now - last_move > LEASE_MS / 1000
 
 
+def free_the_dead(folder: DataFolder) -> None:
+    """Frees what processes that are gone had in hand, for somebody who cannot wait until a worker notices."""
+    Watch(folder, own_id="").free_the_dead()
+
+
 def living(folder: DataFolder, kind: str) -> list[dict[str, Any]]:
     """The holders of a kind whose processes live, by their locks; rows of dead ones may still be there."""
     rows = dict_rows("SELECT holder, kind, pid, slots, started_at, seen_at FROM workers WHERE kind = ?", (kind,))

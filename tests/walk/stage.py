@@ -205,7 +205,8 @@ class Stage:
 
     def _strays(self) -> list[str]:
         """Files that nobody would ever remove, and raw pages that are not whole."""
-        parts = [str(path) for path in self.root.rglob("*.part")]
+        # What a restore found is kept as it was, with what a kill had left in it.
+        parts = [str(path) for path in self.root.rglob("*.part") if "before-restore" not in str(path)]
         holders = {row[0] for row in self.sql("SELECT holder FROM workers")}
         locks = [str(path) for path in (self.data / "holders").glob("*") if path.name not in holders]
         return parts + locks
