@@ -40,6 +40,7 @@ CLEANERS: dict[str, Callable[[object], Any]] = {
 }
 _WHOLE_ID = 5  # characters; a shorter one may be a part of another
 _WHOLE_BLOCK = frozenset({"property_address", "legal_description", "property_use"})
+_NAME_WORDS = dict.fromkeys(("name", "name s", "names", "name 1"), "owner_name") | {"name 2": "co_owner"}
 _ABOUT_ASSESSMENT = re.compile(r"assess", re.I)
 _ABOUT_OWNER = re.compile(r"owner|taxpayer|mailing", re.I)
 _ABOUT_MARKET = re.compile(r"market|just|apprais", re.I)
@@ -83,13 +84,15 @@ def field_of(pair: Pair, names: Names) -> str:
     name = FIELD_OF.get(word) or ("parcel_id" if word in ID_RANK else "")
     if pair.section and name in VALUE_OF:
         return _in_section(name, word, pair.section)
+    if name in ("city", "zip") and word == name and _ABOUT_OWNER.search(pair.section):
+        return ""  # where the owner lives
     return name or _weak_field(word, pair.section)
 
 
 def _weak_field(word: str, section: str) -> str:
     """Words that say too little alone, under a title that says the rest."""
-    if word in ("name", "name s", "names") and "owner" in section.lower():
-        return "owner_name"
+    if "owner" in section.lower() and word in _NAME_WORDS:
+        return _NAME_WORDS[word]
     return "owner_address" if word == "address" and _ABOUT_OWNER.search(section) else ""
 
 
@@ -112,13 +115,18 @@ def _ids(named: list[Named], names: Names) -> Record:
             others.setdefault(word.replace(" ", "_"), value)
             others.setdefault("internal", people.internal_number(pair.lines[0]))
         elif (kind := names.get(word, OTHER_ID.get(word, ""))) and (word in OTHER_ID or kind in _OTHER_KINDS):
-            others.setdefault(kind, clean.identifier(pair.lines[0]))
+            others.setdefault(kind, _other_id(pair.lines[0]))
     best = min(ranked, key=lambda found: found[0])[1] if ranked else others.get("account")
     if best and len(best) < _WHOLE_ID and (wholes := [value for _, value in ranked if best in value[1:]]):
         best = max(wholes, key=len)  # `PARCEL: 006` beside `PID: 1906300006000` is a piece of the id
     if best and (whole := others.get("prop_id")) and best == others.get("pin") and best.startswith(whole):
         best = whole  # a PIN that only extends the property's id names a piece of it
     return {"parcel_id": best, "alternate_ids": {name: value for name, value in others.items() if value != best}}
+
+
+def _other_id(line: str) -> str | None:
+    """An id has a digit; what has none is the text of a link (`Map`)."""
+    return clean.identifier(line) if any(map(str.isdigit, line)) else None
 
 
 _OTHER_KINDS = frozenset(OTHER_ID.values()) | {"folio", "strap", "pin", "ticket", "advertising_number", "geo_id"}
@@ -178,7 +186,9 @@ def _is_sound(name: str, value: str) -> bool:
 
 def _take_list(record: Record, grid: Grid, names: Names) -> None:
     items = [
-        record_of([Pair(head, (cell,)) for head, cell in zip(grid.head, row, strict=True) if cell], names=names)
+        record_of(
+            [Pair(head, (cell,)) for head, cell in zip(grid.head, row, strict=True) if head and cell], names=names
+        )
         for row in grid.rows
     ]
     if len(items) > 1:

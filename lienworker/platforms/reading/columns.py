@@ -69,7 +69,7 @@ TAXES = _columns(
         clean.money,
         "amount|total tax|tax amount|tax|taxes|total taxes|billed|amount billed|net tax|gross tax"
         "|total|total tax billed|base tax|tax billed|original amount|bill amount|charged|total billed"
-        "|charges",
+        "|charges|original charge|original tax|tax charged|original bill",
     ),
     (
         "paid",

@@ -66,8 +66,11 @@ def _entry(row: list[str], kind: _Kind) -> Record | None:
         if cell := row[place]:
             if name not in entry:
                 entry[name] = wash(cell)
-            if name == "year" and not cell.isdigit():
-                entry |= kind_of(cell)
+            if name == "year":
+                if entry["year"] is None:
+                    return None  # `Total:` where the year should be
+                if not cell.isdigit():
+                    entry |= kind_of(cell)
     if "book" in entry:
         entry.setdefault("book_page", clean.joined((entry.pop("book"), entry.pop("page", None)), "/"))
     entry = clean.compact(entry)
@@ -76,12 +79,16 @@ def _entry(row: list[str], kind: _Kind) -> Record | None:
 
 
 def _years(grid: Grid) -> list[int | None]:
-    """The year of each column, where the head is years (after the column of names, which has no head)."""
-    if not grid.head or grid.head[0]:
+    """The year of each column, where the head is years (after one or two columns of names)."""
+    start = next((place for place, head in enumerate(grid.head[:3]) if _head_year(head)), 0)
+    # What stands above the names may say what the columns are (`Assessed Year | 2024 | 2023`).
+    if not start or any(head and not _head_year(head) for head in grid.head[start:]):
         return []
-    years = [clean.year(head) if len(head) <= 40 else None for head in grid.head]
-    start = next((place for place, year in enumerate(years) if year), 0)
-    return years if start and all(year or not head for head, year in zip(grid.head, years, strict=True)) else []
+    return [_head_year(head) for head in grid.head]
+
+
+def _head_year(head: str) -> int | None:
+    return clean.year(head) if head and len(head) <= 40 else None
 
 
 def _by_year(grid: Grid, years: list[int | None]) -> list[Record]:

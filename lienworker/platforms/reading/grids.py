@@ -135,7 +135,8 @@ def _is_head(row: _Row) -> bool:
     known, years = sum(map(is_known, filled)), sum(map(_is_year_head, filled))
     if years > 1 or not row.cells[0]:
         known += years
-    return known >= 2 and known * 5 >= len(filled) * 3
+    # `MILLBROOK, XX 00902 | Tax District | County` is a value among its neighbours' labels.
+    return known >= 2 and known * 5 >= len(filled) * 3 and not any(map(_is_value, filled))
 
 
 def _fits(grid: Grid, row: _Row) -> bool:
@@ -151,6 +152,10 @@ def _all_known(row: _Row) -> bool:
 
 def _heads_column(text: str) -> bool:
     return is_known(text) or _is_year_head(text)
+
+
+def _is_value(text: str) -> bool:
+    return any(map(str.isdigit, text)) and not _heads_column(text)
 
 
 def _is_year_head(text: str) -> bool:

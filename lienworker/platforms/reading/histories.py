@@ -24,7 +24,18 @@ def take_grid(record: Record, grid: Grid) -> None:
     if found is None:
         return
     known = record.setdefault(found[0], [])
-    known.extend(entry for entry in found[1] if entry not in known)
+    for entry in found[1]:
+        if found[0] == "values" and (same := next((other for other in known if _completes(entry, other)), None)):
+            same |= entry
+        elif entry not in known:
+            known.append(entry)
+
+
+def _completes(entry: Record, other: Record) -> bool:
+    """The same year told in two tables (appraised, assessed) is one entry; where they contradict, it is two."""
+    if "year" not in entry or entry.get("kind") != other.get("kind"):
+        return False
+    return entry["year"] == other.get("year") and all(other.get(name, value) == value for name, value in entry.items())
 
 
 def take_year_labels(record: Record, pairs: list[Pair]) -> None:
@@ -70,5 +81,7 @@ def take_newest(record: Record) -> None:
                 record[name] = newest.get(column)
     taxes = [entry for entry in record.get("taxes", ()) if entry.get("year")]
     if taxes and record.get("tax_amount") is None:
-        newest = max(taxes, key=lambda entry: int(entry["year"]))
-        record |= {"tax_year": newest["year"], "tax_amount": newest.get("amount")}
+        newest = max(int(entry["year"]) for entry in taxes)
+        bills = [entry for entry in taxes if entry["year"] == newest]
+        # One of several installments is not what the year's taxes are.
+        record |= {"tax_year": newest, "tax_amount": bills[0].get("amount") if len(bills) == 1 else None}

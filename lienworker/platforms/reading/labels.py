@@ -62,7 +62,8 @@ _FIELDS = {
         "|tax bill mailing address|mail addr|mailing address 1|owner mailing|tax bill address|billing address"
         "|tax billing address|owner addr|bill to|current mailing address|mailingaddress|mail address 1"
         "|mailing addr 1|owner mailing addr|address of owner|mail addr 1|mailing street|owner address 1"
-        "|mail address line 1|owner street|taxpayer mailing address"
+        "|mail address line 1|owner street|taxpayer mailing address|tax bill mailing|tax bill mailed to"
+        "|tax bill mail to"
     ),
     "property_address": (
         "property address|situs|situs address|site address|property location|location|location address"
@@ -72,7 +73,8 @@ _FIELDS = {
         "|911 address|e 911 address|e911 address|propertyaddress|site addr|property address 1|situs address s"
         "|location of property|property physical address|primary address|fulladdress|situs display"
         "|full address|location addr|prop location|property location address|full site address|physical addr"
-        "|prop addr|site address 1|property address s"
+        "|prop addr|site address 1|property address s|site property address|property site location"
+        "|property street"
     ),
     "city": ("property city|situs city|site city|city|municipality name|prop city|physical city"),
     "zip": ("zip|zip code|zipcode|situs zip|property zip|property zip code|site zip|postal code|situs zip code"),
@@ -133,7 +135,8 @@ _FIELDS = {
         "|assessed land value|land assessed value|total land|just land value|appraised land|market land"
         "|land total|landvalue|land value total|market value land|land val|land value market value"
         "|just value of land|land appraisal|land fmv|value land|market land val|land just"
-        "|total land market value|land mkt value|appraised land val"
+        "|total land market value|land mkt value|appraised land val|emv land|land emv|land value appraised 100"
+        "|100 land"
     ),
     "building_value": (
         "building value|building assessed value|improvement assessed value|building|improvement value"
@@ -145,6 +148,11 @@ _FIELDS = {
         "|improvement val|building market value|structure value|imp value|bldg val|improvements just value"
         "|improvement total|just value of improvements|bldg total|improvement appraisal"
         "|improvements appraised|total building|value building|imps|impr value|building appraised value"
+        "|emv improvement"
+        "|emv building|emv bldg|improvement emv|improvements value appraised 100|appraised building"
+        "|appraised improvements"
+        "|appraised improvement|building appraised|improvement appraised|building appraisal|100 improvements"
+        "|100 building"
     ),
     "market_value": (
         "market value|just value|just market value|total market value|total just value|appraised value"
@@ -157,7 +165,12 @@ _FIELDS = {
         "|total just market value|appraised|total fmv|total fair market|estimated value|total true value"
         "|true value|real market value|rmv|total rmv|total market appraised value|current market value"
         "|total cash value|total appraised market value|total full value|market appraisal|market val"
-        "|appraised val|full market|appr value|total property market value"
+        "|appraised val|full market|appr value|total property market value|current value"
+        "|total value appraised 100"
+        "|total value appraised|appraised value 100|emv total|emv estimated market value total"
+        "|estimated market value total"
+        "|fair market value 100|total appraised value 100|total market value 100|market value 100|appraised 100"
+        "|100 total"
     ),
     "assessed_value": (
         "assessed value|assessment|total assessed value|total assessment|assessed|net assessed value"
@@ -167,7 +180,10 @@ _FIELDS = {
         "|assessed value non school|limited property value|lpv|gross assessed value|capped value"
         "|cap assessed value|classified use or assessed value|assessed value county|current assessed value"
         "|county total assessed value|state equalized value|sev|equalized value|non school assessed"
-        "|assd value|assess value"
+        "|assd value|assess value|total value assessed 35|total value assessed 40|total value assessed"
+        "|assessed value 35"
+        "|assessed value 40|total assessed value 35|total assessed value 40|assessed 35|assessed 40|35 total"
+        "|40 total"
     ),
     "taxable_value": (
         "taxable value|taxable|total taxable value|county taxable value|net taxable value|total taxable"
@@ -209,7 +225,8 @@ _COLUMNS = (
     "|sales information|values|valuation|buildings|legal information|tax area|nbhd|jurisdiction"
     "|district|fee|total|recorded|class|kind|exemption|millage|millage rate|tax code|tax authority"
     "|neighborhood code|face value|face amount|adv num|adv number|advertising number|winning bid|tax sale"
-    "|case number|case|auction type|opening bid|minimum bid|ticket number|redemption date|buyer name|buyer|seller"
+    "|case number|case|auction type|opening bid|minimum bid|ticket number|redemption date|buyer name|buyer"
+    "|seller"
     "|ownership|certificate of sale|cert number"
 )
 _COLUMN_WORDS = frozenset(_COLUMNS.split("|"))
