@@ -8,6 +8,7 @@ from typing import Any
 
 from lienworker.errors import PageError
 from lienworker.platforms import clean
+from lienworker.platforms.arcgisnames import MAILING, NAMES, SALE
 from lienworker.platforms.base import Page, Platform, Record, Target
 from lienworker.platforms.reading import Pair, record_of
 from lienworker.platforms.reading.labels import normalise
@@ -15,41 +16,7 @@ from lienworker.platforms.rules import fill
 
 _URL = re.compile(r"/(?:FeatureServer|MapServer)/\d+/query", re.I)
 _TEMPLATE = "{base_url}/query?where={field}%3D%27{parcel_id}%27&outFields=*&returnGeometry=false&f=json"
-# Names of columns that no label on a page would use; under an empty name those that mislead.
-_WORDS = {
-    "owner_name": (
-        "file as name|owner nme1|ownername1|own name|owner1|own1|own name1|owner fullname"
-        "|owner full name|deed holder|taxpayer nme"
-    ),
-    "co_owner": "co owner|own2|owner nme2",
-    "property_address": (
-        "situs display|site addr|phy addr1|situs addr|primary address|siteaddress|loc addr|prop addr"
-        "|full address|address"
-    ),
-    "": "situs street|av sd|city|tax dist|class|area|block|parcel|section|location|status",
-    "market_value": "emv total|market|appraised val|jv|tot val|total val",
-    "land_value": "emv land|lnd val|land val",
-    "building_value": "emv bldg|emv building|impr val",
-    "assessed_value": "assessed val|av nsd",
-    "taxable_value": "tv nsd",
-    "acres": "poly ac|legal acreage|acres poly|acres deed|gisacres",
-    "property_use": "dor uc|use1 desc|useclass1",
-    "tax_year": "prop val yr",
-    "tax_amount": "total tax",
-    "city": "situs city",
-    "zip": "situs zip|zip",
-    "map": "map",
-}
-_NAMES = {word: name for name, words in _WORDS.items() for word in words.split("|")}
-_MAILING = (
-    "owner addr|own addr|own addr1|owner add l1|addr line1|mail addr1|mailing address|own add l1",
-    "own addr2|owner add l2|addr line2|mail addr2|own add l2",
-    "addr line3|owner add l3|own add l3",
-    "own city|addr city|mail city|owner city|mailing city|own citystate",
-    "own state|addr state|mail state|owner state|mailing state",
-    "own zip|addr zip|mail zip|owner zip|mailing zip|own zipcd",
-)
-_SALE = {"sl dt": "date", "sale date": "date", "sl price": "price", "sale price": "price", "sale value": "price"}
+_NO_ENTRY = frozenset({401, 403, 498, 499})
 
 
 class ArcGisPlatform(Platform):
@@ -72,19 +39,32 @@ class ArcGisPlatform(Platform):
 
     def parse(self, page: Page, target: Target) -> Record:
         data = page.json()
-        if not isinstance(data, dict) or not isinstance(data.get("features"), list):
+        found = _features(data)
+        if found is None:
+            _refuse(data)
             raise PageError("not_a_parcel", "the answer has no features (the description of a layer, perhaps)")
-        features = [
-            f["attributes"] for f in data["features"] if isinstance(f, dict) and isinstance(f.get("attributes"), dict)
-        ]
+        features = [attributes for feature in found if (attributes := _attributes(feature))]
         if not features:
             raise PageError("parcel_not_found", "the layer has no such parcel")
         dates = {field.get("name") for field in data.get("fields") or [] if field.get("type") == "esriFieldTypeDate"}
         records = [_record(feature, dates) for feature in features]
-        found: Record = records[0] if len(records) == 1 else {"parcels": records}
+        record: Record = records[0] if len(records) == 1 else {"parcels": records}
         if data.get("exceededTransferLimit"):
-            found.setdefault("fields", {})["exceededTransferLimit"] = "true"
-        return found
+            record.setdefault("fields", {})["exceededTransferLimit"] = "true"
+        return record
+
+
+def _features(data: Any) -> list[Any] | None:
+    """What a query found, or (`results`) what stands at a place of the map."""
+    found = (data.get("features", data.get("results"))) if isinstance(data, dict) else None
+    return found if isinstance(found, list) else None
+
+
+def _refuse(data: Any) -> None:
+    """An answer that wants a token has its own reason; Esri sends it with status 200."""
+    error = data.get("error") if isinstance(data, dict) else None
+    if isinstance(error, dict) and error.get("code") in _NO_ENTRY:
+        raise PageError("login_required", f"the service answered: {error.get('message') or error['code']}"[:200])
 
 
 def _attributes(feature: Any) -> dict[str, Any]:
@@ -96,13 +76,16 @@ def _attributes(feature: Any) -> dict[str, Any]:
 def _record(attributes: dict[str, Any], dates: set[Any]) -> Record:
     shown = {name: _shown(name, value, dates) for name, value in attributes.items()}
     pairs = [Pair(_label(name), (value,)) for name, value in shown.items() if value]
-    record = record_of(pairs, names=_NAMES)
-    words = {normalise(_label(name)): value for name, value in shown.items() if value}
-    mailing = [next((words[word] for word in line.split("|") if word in words), None) for line in _MAILING]
+    record = record_of(pairs, names=NAMES)
+    words: dict[str, str] = {}
+    for pair in pairs:  # the first of two: a shapefile cuts `OWN_STATE_DOMICILE` down to `OWN_STATE_`
+        words.setdefault(normalise(pair.label), pair.value)
+    mailing = [next((words[word] for word in line.split("|") if word in words), None) for line in MAILING]
     record["owner_address"] = clean.joined(mailing, " ") if any(mailing[:3]) else None
-    sale = {_SALE[word]: value for word, value in words.items() if word in _SALE}
-    if sale.get("date"):
-        record["sales"] = [{"date": clean.iso_date(sale["date"]), "price": clean.money(sale.get("price"))}]
+    sale = {SALE[word]: value for word, value in words.items() if word in SALE}
+    if date := clean.iso_date(sale.get("date")):
+        book = clean.joined((sale.get("book"), sale.get("page")), "/")
+        record["sales"] = [{"date": date, "price": clean.money(sale.get("price")), "book_page": book}]
     record["fields"] = {name: value for name, value in shown.items() if value}
     found: Record = clean.compact(record)
     return found

@@ -43,6 +43,8 @@ _WHOLE_BLOCK = frozenset({"property_address", "legal_description", "property_use
 _NAME_WORDS = dict.fromkeys(("name", "name s", "names", "name 1"), "owner_name") | {"name 2": "co_owner"}
 _ABOUT_ASSESSMENT = re.compile(r"assess", re.I)
 _ABOUT_OWNER = re.compile(r"owner|taxpayer|mailing", re.I)
+_ACRES = re.compile(r"\d\s*(?:ac|acres?)\b")
+_SQUARE_FEET = re.compile(r"\d\s*(?:sq\.? ?f|sf\b|square f)")
 _ABOUT_MARKET = re.compile(r"market|just|apprais", re.I)
 
 
@@ -54,7 +56,7 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
         return {"parcels": items, "fields": fields_of(pairs[: pairs.index(groups[0][0])], grids)}
     pairs = pairs + [pair for grid in grids for pair in shared_by_all(grid)]
     named = [(pair, meaning(pair.label), field_of(pair, names)) for pair in pairs]
-    record = _ids(named, names) | _facts(named)
+    record = _ids(named, names) | _facts(named, names)
     if any(map(contradicts, grids)):
         record["parcel_id"] = record["alternate_ids"].pop("account", None)
     for grid in grids:
@@ -132,7 +134,7 @@ def _other_id(line: str) -> str | None:
 _OTHER_KINDS = frozenset(OTHER_ID.values()) | {"folio", "strap", "pin", "ticket", "advertising_number", "geo_id"}
 
 
-def _facts(named: list[Named]) -> Record:
+def _facts(named: list[Named], names: Names) -> Record:
     record: Record = {}
     before, address = "", None
     for pair, word, name in named:
@@ -141,7 +143,7 @@ def _facts(named: list[Named]) -> Record:
         elif name == "co_owner":
             _take_co_owner(record, pair)
         elif name and name not in _OTHER_KINDS and name != "parcel_id" and record.get(name) is None:
-            record[name] = _cleaned(name, pair)
+            record |= _measured(pair) if name == "acres" and _says_no_unit(word, names) else {name: _cleaned(name, pair)}
         elif word == "address" == normalise(pair.label) and before not in ("owner_name", "co_owner"):
             # Alone it is the property's, unless it stands right below the owner, where it may be either's.
             address = _cleaned("property_address", pair)
@@ -149,6 +151,18 @@ def _facts(named: list[Named]) -> Record:
     if address and not record.get("property_address"):
         record["property_address"] = address
     return record
+
+
+def _says_no_unit(word: str, names: Names) -> bool:
+    return word not in names and not any(part.startswith("acre") for part in word.split())
+
+
+def _measured(pair: Pair) -> Record:
+    """A `Lot Size` is acres or square feet only where it says so."""
+    shown = pair.value.lower()
+    if _ACRES.search(shown):
+        return {"acres": clean.acres(pair.value)}
+    return {"land_area_sqft": clean.square_feet(pair.value)} if _SQUARE_FEET.search(shown) else {}
 
 
 def _take_owner(record: Record, pair: Pair) -> None:
