@@ -17,6 +17,7 @@ from lienworker.platforms.base import Page, Record
 RATE_STATES = frozenset({"FL", "AZ"})
 _COLUMN = {word: name for name, words in HEADS.items() for word in words.split("|")}
 _ENOUGH = 3
+_TITLE_LINES = 10
 _NOISE = re.compile(r"[^a-z0-9]+")
 
 
@@ -36,26 +37,44 @@ def delimiter_of(head: str) -> str:
 def looks_like_auction_file(page: Page) -> bool:
     """A head of known columns: an id, and a face or an owner."""
     start = page.text[:4096].lstrip("\ufeff \r\n")
-    if start[:1] in "<{[":
-        return False
-    head = start.splitlines()[0] if start else ""
-    names = [column_of(cell.strip(' "')) for cell in head.split(delimiter_of(head))]
+    return start[:1] not in "<{[" and _head_of(start.splitlines()) is not None
+
+
+def _head_of(lines: list[str]) -> int | None:
+    """The line of the head; a title may stand above it."""
+    return next((n for n, line in enumerate(lines[:_TITLE_LINES]) if _is_head(line)), None)
+
+
+def _is_head(line: str) -> bool:
+    names = [column_of(cell.strip(' "')) for cell in line.split(delimiter_of(line))]
     known = {name for name in names if name}
-    return len(known) >= _ENOUGH and "parcel_id" in known and bool(known & {"face", "owner"})
+    has_id = "parcel_id" in known or {"block", "lot"} <= known
+    return len(known) >= _ENOUGH and has_id and bool(known & {"face", "owner"})
 
 
 def read_auction_file(text: str, state: str | None = None) -> Iterator[Record]:
     """One record a row; rows without an id are left out."""
     lines = text.lstrip("\ufeff").splitlines()
-    start = next((n for n, line in enumerate(lines) if line.strip()), 0)
+    start = _head_of(lines)
+    if start is None:
+        start = next((n for n, line in enumerate(lines) if line.strip()), 0)
     rows = csv.reader(lines[start:], delimiter=delimiter_of(lines[start]) if lines else ",")
     heads = [head.strip() for head in next(rows, [])]
-    columns = [column_of(head) for head in heads]
+    columns = _columns(heads)
     for row in rows:
         record = clean.compact(_record(heads, columns, [cell.strip() for cell in row], state))
         if record.get("parcel_id"):
             record["fields"]["row"] = rows.dialect.delimiter.join(row)
             yield record
+
+
+def _columns(heads: list[str]) -> list[str | None]:
+    """What each column holds. A bare `Name` in a file of bids is the bidder's, elsewhere the owner's."""
+    columns = [column_of(head) for head in heads]
+    if not {"bid", "bidder_id", "holder"} & set(columns):
+        return columns
+    named = None if "holder" in columns else "holder"
+    return [named if head.lower() == "name" else column for head, column in zip(heads, columns, strict=True)]
 
 
 def _record(heads: list[str], columns: list[str | None], row: list[str], state: str | None) -> Record:
@@ -65,7 +84,7 @@ def _record(heads: list[str], columns: list[str | None], row: list[str], state: 
             cells.setdefault(name, []).append(cell)
     owners = [name for cell in cells.get("owner", ()) if (name := clean.text(cell))]
     return {
-        "parcel_id": clean.identifier(_first(cells, "parcel_id")),
+        "parcel_id": clean.identifier(_first(cells, "parcel_id")) or _by_block_and_lot(cells),
         "alternate_ids": {
             "advertising_number": clean.identifier(_first(cells, "adv_number")),
             "alternate": clean.identifier(_first(cells, "alternate")),
@@ -80,6 +99,13 @@ def _record(heads: list[str], columns: list[str | None], row: list[str], state: 
         "liens": [_lien(cells, state)],
         "fields": {head: cell for head, cell in zip(_distinct(heads), row, strict=False) if cell},
     }
+
+
+def _by_block_and_lot(cells: dict[str, list[str]]) -> str | None:
+    """New Jersey has no number for a parcel but its block, its lot and its qualifier."""
+    if not {"block", "lot"} <= cells.keys():
+        return None
+    return "/".join(cells[name][0] for name in ("block", "lot", "qual") if name in cells)
 
 
 def _lien(cells: dict[str, list[str]], state: str | None) -> Record:

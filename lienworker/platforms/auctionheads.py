@@ -6,8 +6,12 @@ HEADS = {
     "parcel_id": (
         "parcel|parcel id|parcel number|parcelid|parcel no|parcel num|pin|account|account number|apn"
         "|property id|strap|folio|parcel identification|tax id|schedule number|account no|map parcel"
-        "|block lot qual|blq"
+        "|block lot qual|blq|parcel id number|pid|parcel identification number|property number|tax parcel"
+        "|map lot"
     ),
+    "block": "block|blk",
+    "lot": "lot",
+    "qual": "qual|qualifier|qualification|qualification code",
     "alternate": "alternate id|alternate key|alt key|alternate parcel id|alternate parcel",
     "adv_number": (
         "advnum|adv num|adv number|advertising number|adv|sequence|seq|adv no|item|item number"
@@ -37,16 +41,19 @@ HEADS = {
     "face": (
         "face amount|face value|amount due|face|amount|total due|tax amount|min bid|minimum bid"
         "|total amount due|opening bid|lien amount|total|advertised amount|cert amount|face amt"
-        "|certificate face|starting bid|faceamount"
+        "|certificate face|starting bid|faceamount|total face amount|certificate amount|redemption amount"
+        "|base amount|total amount|taxes due"
     ),
     "bid": (
         "winning bid|winningbid|bid|interest rate|rate|winning rate|high bid|bid rate|premium"
-        "|winning bid amount|bid amount"
+        "|winning bid amount|bid amount|winning interest rate|winning bid interest|sold rate|interest"
+        "|bid percent|winning percent"
     ),
     "bidder_id": "bidder id|bidder number|bidder|buyer number|bidder no|buyer id|bidderid|bidder num",
     "holder": (
         "primary name on account|bidder name|buyer name|buyer|winner|name on certificate|purchaser"
         "|winning bidder|primary name|buyer s name|certificate holder|name on account|winner name"
+        "|purchaser name|sold to|bidder s name|holder|lien holder"
     ),
     "tax_year": "tax year|year|taxyear|tax roll year",
     "sale_date": "sale date|auction date|date sold|date|sold date|batch date",

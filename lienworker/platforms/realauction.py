@@ -9,17 +9,13 @@ from typing import Any
 from lienworker.errors import PageError
 from lienworker.platforms import clean
 from lienworker.platforms.auctionfiles import looks_like_auction_file, read_auction_file
+from lienworker.platforms.auctionlists import DAYS, ITEMS, day_of, item_of, written_out
 from lienworker.platforms.base import Page, Record, Target
 from lienworker.platforms.elements import cells_of, lines_of, text_of
 from lienworker.platforms.reading import Pair, record_of
-from lienworker.platforms.rules import Path, RulePlatform
+from lienworker.platforms.rules import RulePlatform
 
 _CERT = re.compile(r"""data-cert\s*=\s*["']?([\w-]+)""")
-_ITEMS = Path("//div[contains(@class, 'AUCTION_ITEM')][@aid or starts-with(@id, 'AITEM_')]")
-_ITEM_ROWS = Path(".//tr[*[contains(@class, 'AD_LBL')]]")
-_STATS = Path(".//div[contains(@class, 'AUCTION_STATS')]//*[contains(@class, 'ASTAT_MSG')]")
-_DAYS = Path("//div[contains(@class, 'CALBOX')][@dayid]")
-_BY_CLASS = Path(".//*[@class]")
 _IN_HEADER = re.compile(r"(ADV NUM|Parcel ID|Tax Year|Status):")
 _POPUP_NAMES = {
     "area sqft or acres": "",
@@ -27,13 +23,6 @@ _POPUP_NAMES = {
     "gross sq ft": "building_area_sqft",
     "tax year": "tax_year",
     "status": "",
-}
-_AUCTION = {
-    "auction type": ("type", clean.text),
-    "case #": ("case_number", clean.identifier),
-    "case number": ("case_number", clean.identifier),
-    "opening bid": ("opening_bid", clean.money),
-    "case status": ("status", clean.text),
 }
 
 
@@ -47,20 +36,22 @@ class RealAuctionPlatform(RulePlatform):
     url_pattern = re.compile(r"//[\w-]+\.real(?:taxlien|taxdeed|foreclose|auction|tdm)\.com/", re.I)
 
     def recognises(self, page: Page) -> bool:
-        marks = ("certpop-", "AUCTION_ITEM", 'class="CALBOX')
+        marks = ("certpop-", "AUCTION_ITEM", "CALBOX", '"retHTML"')
         return any(mark in page.text for mark in marks) or looks_like_auction_file(page)
 
     def parse(self, page: Page, target: Target) -> Record:
+        if page.is_json:
+            page = written_out(page)
         if looks_like_auction_file(page):
             return self.checked({"parcels": list(read_auction_file(page.text, target.state))})
         root = page.selector.root
         header = next((box for box in root.iter("div") if "popup-header" in (box.get("class") or "")), None)
         if header is not None:
             return self.checked(_popup(page, root, header))
-        if items := _ITEMS(root):
-            return self.checked({"parcels": [_item(item) for item in items]})
-        if days := _DAYS(root):
-            return self.checked({"parcels": [_day(day) for day in days]})
+        if items := ITEMS(root):
+            return self.checked({"parcels": [item_of(item) for item in items]})
+        if days := DAYS(root):
+            return self.checked({"parcels": [day for day in map(day_of, days) if day["fields"]]})
         raise PageError("not_a_parcel", "the page has no certificate, no auction and no calendar")
 
 
@@ -99,46 +90,6 @@ def _boxes(root: Any) -> Iterator[Pair]:
             table = element if "details" in (element.get("class") or "") else None
         elif "box-header" in (element.get("class") or ""):
             title = text_of(element)
-
-
-def _item(item: Any) -> Record:
-    """A row without a label goes on with the address above it."""
-    pairs: list[Pair] = []
-    for row in _ITEM_ROWS(item):
-        cells = cells_of(row)
-        label, lines = text_of(cells[0]).rstrip(" :"), lines_of(cells[-1])
-        if label and lines:
-            pairs.append(Pair(label, lines))
-        elif lines and pairs and "address" in pairs[-1].label.lower():
-            last = pairs.pop()
-            pairs.append(Pair(last.label, last.lines + lines))
-    record = record_of(pairs)
-    found = {pair.label.lower(): pair.value for pair in pairs}
-    auction = {name: wash(found[label]) for label, (name, wash) in _AUCTION.items() if label in found}
-    record["auction"] = _stats(item) | auction
-    record["alternate_ids"] = record.get("alternate_ids", {}) | {"auction_id": item.get("aid") or item.get("id")[6:]}
-    return record
-
-
-def _stats(item: Any) -> Record:
-    """The box beside an item: when it starts, or how and to whom it went."""
-    texts = [text for element in _STATS(item) if (text := text_of(element))]
-    joined = " ".join(texts)
-    return {"date": clean.iso_date(_date_in(joined)), "status": clean.text(joined)}
-
-
-def _date_in(text: str) -> str | None:
-    found = re.search(r"\d{1,2}/\d{1,2}/\d{4}", text)
-    return found[0] if found else None
-
-
-def _day(day: Any) -> Record:
-    """A day of the calendar: what kind of auction, how many are on, at what time."""
-    shown = {element.get("class"): element for element in _BY_CLASS(day)}
-    parts = {name: clean.text(text_of(shown[name])) for name in ("CALACT", "CALSCH", "CALTIME") if name in shown}
-    kind = clean.text(shown["CALTEXT"].text) if "CALTEXT" in shown else None
-    fields = {"active": parts.get("CALACT"), "scheduled": parts.get("CALSCH"), "time": parts.get("CALTIME")}
-    return {"auction": {"date": clean.iso_date(day.get("dayid")), "type": kind}, "fields": fields}
 
 
 PLATFORM = RealAuctionPlatform()

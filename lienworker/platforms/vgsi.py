@@ -21,8 +21,10 @@ _SPOTS = {
     "market_value": ("MainContent_lblGenAppraisal", clean.money),
     "acres": ("MainContent_lblLndAcres", clean.acres),
 }
-# Towns that show no acres beside the summary have them with the land.
+# Towns that show no acres beside the summary have a size with the land, in acres unless they say otherwise.
 _LAND_SIZE = "MainContent_lblLndSize"
+_SQUARE_SIZE = Path("//*[@id='MainContent_lblLndSize']/ancestor::*[self::dd or self::td][1]/preceding-sibling::*[1]")
+_CARE_OF = re.compile(r"(?:c/o|attn|%)", re.I)
 _BY_ID = Path("//*[starts-with(@id, 'MainContent_')]")
 _BUILDING = re.compile(r"MainContent_ctl\d+_(lblYearBuilt|lblBldArea)$")
 _IMAGES = Path("//img[contains(@id, '_imgPhoto')]/@src")
@@ -52,17 +54,20 @@ class VgsiPlatform(RulePlatform):
         places = {element.get("id"): element for element in reversed(_BY_ID(root))}
         shown = {name: text_of(element) for name, element in places.items() if name.startswith("MainContent_lbl")}
         record["alternate_ids"] = {
-            "account": clean.identifier(shown.get("MainContent_lblAcctNum")),
-            "mblu": clean.identifier(shown.get("MainContent_lblMblu")),
+            name: clean.identifier("".join(places[place].itertext()))  # with its inner spaces
+            for name, place in (("account", "MainContent_lblAcctNum"), ("mblu", "MainContent_lblMblu"))
+            if place in places
         }
-        record["owner_names"] = [record.get("owner_name"), clean.text(shown.get("MainContent_lblCoOwner"))]
+        co_owner = clean.text(shown.get("MainContent_lblCoOwner"))
+        record["owner_names"] = [record.get("owner_name"), None if _CARE_OF.match(co_owner or "") else co_owner]
         record["property_use"] = clean.joined(
             (shown.get("MainContent_lblUseCode"), shown.get("MainContent_lblUseCodeDescription")), " - "
         )
         if "MainContent_lblAddr1" in places:
             record["owner_address"] = people.mailing_address(lines_of(places["MainContent_lblAddr1"]))
-        if record.get("acres") is None:
-            record["acres"] = clean.acres(shown.get(_LAND_SIZE))
+        if record.get("acres") is None and _LAND_SIZE in shown:
+            in_feet = any("sq" in text_of(label).lower() for label in _SQUARE_SIZE(root))
+            record["land_area_sqft" if in_feet else "acres"] = clean.number(shown[_LAND_SIZE])
         self._take_values(record, places)
         self._take_building(record, places)
         self._take_current_sale(record, shown)
@@ -88,12 +93,12 @@ class VgsiPlatform(RulePlatform):
         record |= {"land_value": newest.get("land"), "building_value": newest.get("building")}
 
     def _take_building(self, record: Record, places: dict[str, Any]) -> None:
-        for name, element in places.items():
+        for name, element in reversed(places.items()):  # of several buildings the first
             found = _BUILDING.match(name)
             if found and found[1] == "lblYearBuilt" and not record.get("year_built"):
                 record["year_built"] = clean.year(text_of(element))
-            elif found and found[1] == "lblBldArea" and (area := clean.number(text_of(element))):
-                record["building_area_sqft"] = area
+            elif found and found[1] == "lblBldArea" and not record.get("building_area_sqft"):
+                record["building_area_sqft"] = clean.number(text_of(element))
 
     def _take_current_sale(self, record: Record, shown: dict[str, str]) -> None:
         """The deed of today's owner, where the town shows no history."""

@@ -113,6 +113,30 @@ def test_vgsi_of_a_town_with_book_and_page_apart_and_no_history() -> None:
     assert record["sales"] == [{"date": "2022-08-29", "price": 0.0, "book_page": "166/15", "grantee": "HERON IDA"}]
 
 
+def town(more: str = "", **spans: str) -> Record:
+    shown = {"lblPid": "2202", "lblLocation": "12 ACORN LN", "lblGenOwner": "HERON IDA"} | spans
+    return read("vgsi", "".join(f'<span id="MainContent_{name}">{text}</span>' for name, text in shown.items()) + more)
+
+
+def test_vgsi_keeps_the_inner_spaces_of_a_map_and_takes_no_care_of_for_an_owner() -> None:
+    record = town(lblMblu="020/&nbsp; 003/ 082/ /", lblAcctNum="00865", lblCoOwner="C/O FINCH LEE")
+    assert record["alternate_ids"] == {"account": "00865", "mblu": "020/  003/ 082/ /"}
+    assert record["owner_names"] == ["HERON IDA"]
+    assert town(lblCoOwner="OTTER JO")["owner_names"] == ["HERON IDA", "OTTER JO"]
+
+
+def test_vgsi_says_in_what_a_size_is_measured_and_has_the_first_of_several_buildings() -> None:
+    size = '<table><tr><td class="plabel">Size (Sqr Feet)</td><td><span id="MainContent_lblLndSize">10,890</span></td></tr></table>'
+    buildings = "".join(
+        f'<span id="MainContent_ctl{n:02}_lblYearBuilt">{year}</span><span id="MainContent_ctl{n:02}_lblBldArea">{area}</span>'
+        for n, year, area in ((1, 1920, 3676), (2, 1980, 800))
+    )
+    record = town(size + buildings)
+    assert record["land_area_sqft"] == 10890.0
+    assert "acres" not in record
+    assert (record["year_built"], record["building_area_sqft"]) == (1920, 3676.0)
+
+
 def test_a_tax_deed_item_whose_parcel_is_a_link_to_somewhere() -> None:
     rows = {
         "Auction Type:": "TAXDEED",

@@ -12,7 +12,8 @@ from lienworker.platforms import Page, Record, Target, default_registry
 
 LAYERS: dict[str, dict[str, Any]] = {
     "Florida's tax rolls": {
-        "PARCEL_ID": "12-7", "DOR_UC": "001", "JV": 100000, "AV_SD": 95000, "AV_NSD": 90000, "TV_SD": 70000, "LND_VAL": 10000,
+        "PARCEL_ID": "12-7", "DOR_UC": "001", "JV": 100000, "AV_SD": 95000, "AV_NSD": 90000, "TV_SD": 70000,
+        "LND_VAL": 10000,
         "OWN_NAME": "HERON IDA", "OWN_ADDR1": "PO BOX 9", "OWN_ADDR2": " ", "OWN_CITY": "MILLBROOK", "OWN_STATE": "XX",
         "OWN_ZIPCD": 20902, "OWN_STATE_": "WRONG", "PHY_ADDR1": "12 ACORN LN", "FIDU_NAME": "BIG BANK",
     },
@@ -44,7 +45,8 @@ LAYERS: dict[str, dict[str, Any]] = {
         "EMV_TOTAL": 100000,
     },
     "a joined layer": {
-        "GIS.PARCELS.PIN": "12-7", "GIS.CAMA.OWNER": "HERON IDA", "GIS.CAMA.MAIL_ADDRESS": "PO BOX 9 MILLBROOK XX 20902",
+        "GIS.PARCELS.PIN": "12-7", "GIS.CAMA.OWNER": "HERON IDA",
+        "GIS.CAMA.MAIL_ADDRESS": "PO BOX 9 MILLBROOK XX 20902",
         "GIS.CAMA.SITUS_ADDR": "12 ACORN LN", "GIS.CAMA.LAND_VAL": 10000, "GIS.CAMA.TOT_MKT_VAL": 100000,
     },
 }  # fmt: skip

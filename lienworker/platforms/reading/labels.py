@@ -106,6 +106,7 @@ _FIELDS = {
         "land sqft|land square feet|land sq ft|lot square feet|lot sqft|land square footage|lot sq ft"
         "|land area sqft|land area sq ft|lot area sqft|lot square footage|lot size sq ft|square footage land"
         "|total land sqft|land area square feet|lot size sqft|lot size square feet|land total sqft|sq ft land"
+        "|size sqr feet|size sq ft|land size sq ft|lot size in square feet|lot area sq ft"
     ),
     "building_area_sqft": (
         "building area|building sqft|building square feet|living area|total living area|gross living area"
@@ -124,7 +125,9 @@ _FIELDS = {
         "bedrooms|beds|number of bedrooms|total bedrooms|bedroom|bedrooms total|no of bedrooms|bed rooms|bedroom count"
     ),
     "bathrooms": (
-        "bathrooms|baths|bath|number of bathrooms|full baths|total bathrooms|no of bathrooms|full bathrooms|total baths"
+        "bathrooms|baths|bath|number of bathrooms|full baths|total bathrooms|no of bathrooms|full bathrooms"
+        "|total baths"
+        "|total bthrms|full bthrms|total full baths|number of full baths"
     ),
     "homestead": (
         "homestead|homestead exemption|hx|homesteaded|homestead y n|homestead status|homestead property|has homestead"
