@@ -1,4 +1,4 @@
-"""RealAuction's lists of auctions, as a page or in the shorthand that the site sends to its script, and its calendar."""
+"""RealAuction's lists of auctions, as a page or in the shorthand sent to the site's script, and its calendar."""
 
 from __future__ import annotations
 

@@ -126,9 +126,10 @@ def test_vgsi_keeps_the_inner_spaces_of_a_map_and_takes_no_care_of_for_an_owner(
 
 
 def test_vgsi_says_in_what_a_size_is_measured_and_has_the_first_of_several_buildings() -> None:
-    size = '<table><tr><td class="plabel">Size (Sqr Feet)</td><td><span id="MainContent_lblLndSize">10,890</span></td></tr></table>'
+    size = '<dl><dt>Size (Sqr Feet)</dt><dd><span id="MainContent_lblLndSize">10,890</span></dd></dl>'
     buildings = "".join(
-        f'<span id="MainContent_ctl{n:02}_lblYearBuilt">{year}</span><span id="MainContent_ctl{n:02}_lblBldArea">{area}</span>'
+        f'<span id="MainContent_ctl{n:02}_lblYearBuilt">{year}</span>'
+        f'<span id="MainContent_ctl{n:02}_lblBldArea">{area}</span>'
         for n, year, area in ((1, 1920, 3676), (2, 1980, 800))
     )
     record = town(size + buildings)

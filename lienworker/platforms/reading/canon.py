@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lienworker.platforms import clean
@@ -41,6 +42,8 @@ CLEANERS: dict[str, Callable[[object], Any]] = {
 _WHOLE_ID = 5  # characters; a shorter one may be a part of another
 _WHOLE_BLOCK = frozenset({"property_address", "legal_description", "property_use"})
 _NAME_WORDS = dict.fromkeys(("name", "name s", "names", "name 1"), "owner_name") | {"name 2": "co_owner"}
+_OWNER_IDS = frozenset({"owner id", "owner number", "owner no"})
+_ELSEWHERE = re.compile(r"related|nearby|adjacent|adjoining|neighbor|comparable|parent parcel|child parcel|split", re.I)
 _ABOUT_ASSESSMENT = re.compile(r"assess", re.I)
 _ABOUT_OWNER = re.compile(r"owner|taxpayer|mailing", re.I)
 _ACRES = re.compile(r"\d\s*(?:ac|acres?)\b")
@@ -55,13 +58,14 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
         items = [record_of(group, names=names) for group in groups]
         return {"parcels": items, "fields": fields_of(pairs[: pairs.index(groups[0][0])], grids)}
     pairs = pairs + [pair for grid in grids for pair in shared_by_all(grid)]
-    named = [(pair, meaning(pair.label), field_of(pair, names)) for pair in pairs]
+    named = [(pair, meaning(pair.label), field_of(pair, names)) for pair in _of_this_parcel(pairs)]
     record = _ids(named, names) | _facts(named, names)
     if any(map(contradicts, grids)):
         record["parcel_id"] = record["alternate_ids"].pop("account", None)
     for grid in grids:
         if is_list_of_parcels(grid):
-            _take_list(record, grid, names)
+            if not (record.get("parcel_id") and (record.get("owner_name") or record.get("property_address"))):
+                _take_list(record, grid, names)  # else they are the neighbours of the page's own parcel
         elif (owners := owners_of(grid)) and not record.get("owner_name"):
             record |= {"owner_name": owners[0], "owner_names": owners}
         else:
@@ -73,6 +77,20 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
     if fields := fields_of(pairs, grids):
         found["fields"] = fields
     return found
+
+
+def _of_this_parcel(pairs: list[Pair]) -> list[Pair]:
+    """Without what a title says of other parcels; a name beside an owner's id is the owner's."""
+    own = [pair for pair in pairs if not _ELSEWHERE.search(pair.section)]
+    if not any(meaning(pair.label) in ID_RANK for pair in own):
+        # The title may be the last one of the page. Of several ids below it none is surely this parcel's.
+        ids = {pair.lines[0] for pair in pairs if meaning(pair.label) in ID_RANK}
+        own = [pair for pair in pairs if len(ids) < 2 or meaning(pair.label) not in ID_RANK]
+    words = [meaning(pair.label) for pair in own]
+    return [
+        replace(pair, section="Owner") if word == "name" and _OWNER_IDS & {*words[max(at - 1, 0) : at + 2]} else pair
+        for at, (pair, word) in enumerate(zip(own, words, strict=True))
+    ]
 
 
 def field_of(pair: Pair, names: Names) -> str:

@@ -17,7 +17,10 @@ PARCEL_ID = (
     "|property index number pin|district parcel|parcel id pin|parcel id geo pin|tax map parcel"
     "|parcel tax id|county parcel id|tax id parcel|ppin|strap|strap number|folio|folio id|folio number"
     "|pid|property id|prop id|property id number|property number|tax id|tax id number|geo id"
-    "|geographic id|tax map number|tax map id|map parcel|schedule number|key number"
+    "|geographic id|tax map number|tax map id|map parcel|schedule number|key number|tax map|tax map key|tmk"
+    "|parcel identifier|property identification number|property identifier|property identification|propertyid"
+    "|property key|tax key|tax key number|tax key no|taxkey|ain|assessor identification number|sidwell"
+    "|sidwell number|parcel code|real estate id|reid|print key|gpin|tax parcel no|geo number|geo no"
 )
 _OTHER_IDS = {
     "account": (

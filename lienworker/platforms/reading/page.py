@@ -43,6 +43,13 @@ def shows_parcel(page: Page) -> bool:
     return "parcel_id" in names and len(names) >= 4
 
 
+def _is_buyer(grid: Grid, pair: Pair) -> bool:
+    """The owner in the only row of a table of sales is who bought then, not who owns now."""
+    found = facts_of(grid)
+    of_sales = found is not None and found[0] == "sales" and not any(word in ID_RANK for word in grid.words)
+    return of_sales and FIELD_OF.get(without_year(pair.label)[0]) == "owner_name"
+
+
 def _read(page: Page) -> Reading:
     if page.is_json:
         pairs, grids = json_reading(page.json())
@@ -54,5 +61,5 @@ def _read(page: Page) -> Reading:
     grids, loose = grids_of(tokens)
     pairs = pairs_of(loose)
     for grid in grids:
-        pairs += grid.pairs()
+        pairs += [pair for pair in grid.pairs() if not _is_buyer(grid, pair)]
     return Reading(pairs, grids, len(tokens))

@@ -79,7 +79,10 @@ def _value_after(tokens: list[Token], index: int) -> tuple[str, ...]:
         # A name may be inline and its address below it in blocks of its own.
         extent = home
     lines = _lines(tokens, index + 1, home, extent)
-    return lines + _lines_below(tokens, index + 1 + len(lines), label_child) if lines else ()
+    below = _lines_below(tokens, index + 1 + len(lines), label_child) if lines else ()
+    if lines and not below and FIELD_OF.get(meaning(label.text)) in _BLOCK_FIELDS:
+        below = _lines_beside_blanks(tokens, index + 1, lines, label_child)
+    return lines + below
 
 
 def _lines(tokens: list[Token], start: int, home: Element, extent: Element | None) -> tuple[str, ...]:
@@ -111,6 +114,25 @@ def _lines_below(tokens: list[Token], start: int, label_cell: Element | None) ->
         lines += _lines(tokens, start + len(lines), row, row)
         row = row.getnext()
     return lines
+
+
+def _lines_beside_blanks(
+    tokens: list[Token], start: int, lines: tuple[str, ...], label_cell: Element | None
+) -> tuple[str, ...]:
+    """What stands in the next rows of a table of two columns, beside label cells that are left blank."""
+    if label_cell is None or label_cell.tag not in CELLS or len(label_cell.getparent()) != 2:
+        return ()
+    below: tuple[str, ...] = ()
+    at = next((n for n in range(start, len(tokens)) if not _inside(tokens[n].element, label_cell.getparent())), None)
+    row = label_cell.getparent().getnext()
+    while at is not None and row is not None and len(row) == 2 and len(below) < _MAX_LINES:
+        found = _lines(tokens, at, row, row[1])
+        if not found:
+            break
+        below += found
+        at = next((n for n in range(at, len(tokens)) if not _inside(tokens[n].element, row)), None)
+        row = row.getnext()
+    return below
 
 
 def _in_menu(label: Element, value: Element, label_child: Element | None) -> bool:
