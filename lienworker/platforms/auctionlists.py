@@ -83,7 +83,7 @@ def _date_in(text: str) -> str | None:
 
 def day_of(day: Any) -> Record:
     """A day of the calendar: what kind of auction, how many are on, at what time."""
-    shown = {element.get("class"): element for element in _BY_CLASS(day)}
+    shown = {name: element for element in _BY_CLASS(day) for name in element.get("class").split()}
     parts = {name: clean.text(text_of(shown[name])) for name in ("CALACT", "CALSCH", "CALTIME") if name in shown}
     kind = clean.text(shown["CALTEXT"].text) if "CALTEXT" in shown else None
     fields = {"active": parts.get("CALACT"), "scheduled": parts.get("CALSCH"), "time": parts.get("CALTIME")}

@@ -15,7 +15,7 @@ from lienworker.platforms.rules import Labels, Path, RulePlatform
 _IDS = Path("//*[@id]")
 _SALES = Path("//div[@id='PropSum']//tr[starts-with(@id, 'TrSale')]|//tfoot[@id='SalesAdditional']/tr")
 _HISTORY = Path("//table[@id='HistoryPropertyTaxTable']//tr")
-_LABELS = Labels(Path("//div[@id='PropSum']//td[@class='clsLabel'][following-sibling::td[1]/span]"))
+_LABELS = Labels(Path("//div[@id='PropSum']//td[contains(@class, 'clsLabel')][following-sibling::td[1]/span]"))
 _SPOTS = {
     "parcel_id": ("ParcelID", clean.identifier),
     "property_address": ("FullAddressUnit", clean.text),
@@ -46,7 +46,7 @@ class CollierPlatform(RulePlatform):
     delay = 3.0
     url_pattern = re.compile(r"//(?:www\.)?collierappraiser\.com/", re.I)
     url_template = "https://www.collierappraiser.com/main_search/recorddetail.html?FolioID={parcel_id}"
-    marks = ('id="OwnerLine1"', 'id="FullAddressUnit"')
+    marks = ("OwnerLine1", "FullAddressUnit")
     labels = (_LABELS,)
     names = _NAMES
     spots = _SPOTS

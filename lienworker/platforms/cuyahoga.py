@@ -13,7 +13,8 @@ from lienworker.platforms.rules import Labels, Path, RulePlatform
 
 _HEAD = Labels(Path("//div[starts-with(@class, 'Label')][following-sibling::div[starts-with(@class, 'Data')]]"))
 _CELLS = Path(
-    "//td[starts-with(@class, 'HeadingBo') or starts-with(@class, 'LabelBo') or @class='Label']"
+    "//td[starts-with(@class, 'HeadingBo') or starts-with(@class, 'LabelBo')"
+    " or starts-with(concat(@class, ' '), 'Label ')]"
     "[not(ancestor::table[contains(@class, 'ChargeAndPayment')])]"
 )
 _BALANCES = Path("//div[contains(@class, 'Data') and contains(@class, 'row')]")

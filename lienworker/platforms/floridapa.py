@@ -12,23 +12,27 @@ from lienworker.platforms.reading import people
 from lienworker.platforms.reading.gridfacts import kind_of
 from lienworker.platforms.rules import Labels, Path, RulePlatform
 
-_PARCEL = Path("//table[@class='parcelIDtable']//b")
+_PARCEL = Path("//table[contains(@class, 'parcelIDtable')]//b")
 _FULL_LEGAL = Path("//table[@id='Flegal']|//table[@id='Blegal']")
 _YEAR_TITLE = Path("//b[u[contains(., 'Values')]]|//u[b[contains(., 'Values')]]")
 _VALUE_TABLES = Path(
-    "//table[@class='parcelDetails_insideTable'][.//td[normalize-space()='Just' or normalize-space()='Assessed']]"
+    "//table[contains(@class, 'parcelDetails_insideTable')]"
+    "[.//td[starts-with(normalize-space(), 'Just') or starts-with(normalize-space(), 'Assessed')]]"
 )
 _ROWS = Path("./tbody/tr|./tr")
 _BUILDINGS = Path("//div[@id='parcelDetails_BldgTable']//table")
 _TABLES = {"sales": Path("//div[@id='parcelDetails_SalesTable']//table")}
 _LABELS = Labels(
     Path(
-        "//table[@class='parcelDetails_insideTable'][not(ancestor::div[starts-with(@id, 'parcelDetails_')])]"
-        "/*/tr/td[position() mod 2 = 1][following-sibling::td]"
+        "//table[contains(@class, 'parcelDetails_insideTable')][not(ancestor::div[starts-with(@id, 'parcelDetails_')])]"
+        "/descendant-or-self::*[self::table or self::tbody]/tr/td[position() mod 2 = 1][following-sibling::td]"
     )
 )
 _COLUMN_OF = {"mkt land": "land", "building": "building", "just": "market", "assessed": "assessed"}
-_COUNTY_TAXABLE = re.compile(r"county:\s*(\$[\d,.]+)")
+_COUNTY_TAXABLE = re.compile(r"(?:county|cnty):\s*(\$[\d,.]+)", re.I)
+# Older sites say more: `Mkt Land Value cnt: (1)`.
+_COUNT = re.compile(r"\s*(?:value)?\s*(?:cnt:)?\s*(?:\(\d+\))?$")
+_YEAR_BUILT = ("year blt", "year built", "yr blt", "actual year built")
 _NAMES = {
     "site": "property_address", "description": "", "area": "acres", "land area": "acres", "use code": "property_use",
     **dict.fromkeys(("mkt land", "building", "just", "assessed", "appraised", "total appraised", "class", "total"), ""),
@@ -74,17 +78,18 @@ class FloridapaPlatform(RulePlatform):
 
     def _take_building(self, record: Record, root: Any) -> None:
         for grid in filter(None, map(grid_of, _BUILDINGS(root))):
-            rows = [dict(zip(map(str.lower, grid.head), row, strict=True)) for row in grid.rows]
-            if rows and (built := clean.year(rows[0].get("year blt"))):
-                record["year_built"] = built
-                record["building_area_sqft"] = clean.number(rows[0].get("actual sf"))
+            heads = [head.lower().strip(" *") for head in grid.head]
+            first = dict(zip(heads, grid.rows[0], strict=True)) if grid.rows else {}
+            built = next((year for name in _YEAR_BUILT if (year := clean.year(first.get(name)))), None)
+            if built and not record.get("year_built"):
+                record |= {"year_built": built, "building_area_sqft": clean.number(first.get("actual sf"))}
 
 
 def _take_value(entry: Record, cells: list[str]) -> None:
-    label = cells[0].lower()
+    label = _COUNT.sub("", cells[0].lower())
     if label in _COLUMN_OF:
-        entry[_COLUMN_OF[label]] = clean.money(cells[1])
-    elif "taxable" in label and (found := _COUNTY_TAXABLE.search(cells[1])):
+        entry[_COLUMN_OF[label]] = clean.money(cells[-1])
+    elif "taxable" in label and (found := _COUNTY_TAXABLE.search(cells[-1])):
         entry["taxable"] = clean.money(found[1])
 
 

@@ -13,16 +13,16 @@ from lienworker.platforms.rules import Labels, Path, RulePlatform
 
 _HEADLINE = Path("//*[@id='parcelLabel']")
 _IDS = re.compile(r"STRAP:\s*(?P<strap>\S+)(?:.*?Folio ID:\s*(?P<folio>\S+))?", re.S)
-_OWNER = Path("//*[@id='divDisplayParcelOwner']//div[@class='textPanel'][1]/div[1]")
-_PANELS = Path("//*[@id='divDisplayParcelOwner']//div[starts-with(@class, 'sectionSubTitle')]")
+_OWNER = Path("//*[@id='divDisplayParcelOwner']//div[contains(@class, 'textPanel')][1]/div[1]")
+_PANELS = Path("//*[@id='divDisplayParcelOwner']//div[contains(@class, 'sectionSubTitle')]")
 _TABLES = {
     "values": Path("//table[@id='valueGrid']"),
     "sales": Path("//div[@id='SalesDetails']//table[contains(@class, 'detailsTable')]"),
 }
-_LABELS = Labels(Path("//table[contains(@class, 'appraisalDetails ') or @class='appraisalDetails']//tr/th[1]"))
+_LABELS = Labels(Path("//table[contains(concat(@class, ' '), 'appraisalDetails ')]//tr/th[1]"))
 _ROOMS = re.compile(r"(\d+)\s*/\s*([\d.]+)")
 _NAMES = {"1st year building on tax roll": "", "total bedrooms bathrooms": ""}
-_USE = Path("//table[@class='appraisalAttributes'][.//th[normalize-space()='Land Tracts']]//tr[td]")
+_USE = Path("//table[contains(@class, 'appraisalAttributes')][.//th[normalize-space()='Land Tracts']]//tr[td]")
 
 
 class LeepaPlatform(RulePlatform):
@@ -59,13 +59,14 @@ class LeepaPlatform(RulePlatform):
 
     def _take_panels(self, record: Record, root: Any) -> None:
         for title in _PANELS(root):
-            panel = next((e for e in title.itersiblings() if e.get("class") in ("textPanel", "sectionSubTitle")), None)
-            if panel is None or panel.get("class") != "textPanel":
+            kinds = ((e, e.get("class") or "") for e in title.itersiblings("*"))
+            panel = next(((e, kind) for e, kind in kinds if "textPanel" in kind or "sectionSubTitle" in kind), None)
+            if panel is None or "textPanel" not in panel[1]:
                 continue
             if "Site Address" in text_of(title):
-                record["property_address"] = clean.text(" ".join(lines_of(panel)))
+                record["property_address"] = clean.text(" ".join(lines_of(panel[0])))
             elif text_of(title).startswith("Property Description"):
-                record["legal_description"] = clean.text(" ".join(lines_of(panel)))
+                record["legal_description"] = clean.text(" ".join(lines_of(panel[0])))
 
 
 PLATFORM = LeepaPlatform()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lienworker.platforms.base import Page
+from lienworker.platforms.pagewords import CAPTCHA, CAPTCHA_SCRIPTS, ERROR, NOT_FOUND, SHELL
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ def _is_nearly_bare(page: Page, shown: Shown) -> bool:
     return len(shown.text) < 1_500 and shown.fields <= 2
 
 
+def _says_nothing(page: Page, shown: Shown) -> bool:
+    """Nothing but a title and perhaps a word to wait."""
+    return len(shown.text) < 200 and not shown.fields
+
+
 def _few_fields(page: Page, shown: Shown) -> bool:
     """A search form too says "by clicking Search I agree"; what asks for nothing but agreement has few fields."""
     return shown.fields <= 2
@@ -72,16 +78,13 @@ KINDS = (
     Kind(
         "captcha",
         "the site asks whether we are human",
-        "captcha|verify you are human|are you human|are you a robot|not a robot|unusual traffic"
-        "|checking your browser|incapsula incident|access denied|request blocked|bot detection"
-        "|automated access|security check|attention required|verifying your browser|request unsuccessful"
-        "|just a moment|pardon our interruption|requested url was rejected|request rejected|too many requests",
+        CAPTCHA,
         retryable=True,
     ),
     Kind(
         "captcha",
         "the site asks a script whether we are human",
-        "g-recaptcha|h-captcha|hcaptcha.com|cf-chl|challenge-platform|px-captcha|_incapsula_resource|datadome",
+        CAPTCHA_SCRIPTS,
         retryable=True,
         also=_is_nearly_bare,
         in_source=True,
@@ -89,28 +92,13 @@ KINDS = (
     Kind(
         "error_page",
         "the site shows an error instead of the parcel",
-        "system unavailable|system is unavailable|system is currently unavailable|temporarily unavailable"
-        "|currently unavailable|service unavailable|internal server error|server error in|runtime error"
-        "|stack trace|traceback (most recent call last)|unhandled exception|an error has occurred|an error occurred"
-        "|error occurred|unexpected error|application error|bad gateway|gateway time-out|gateway timeout"
-        "|under maintenance|down for maintenance|undergoing maintenance|scheduled maintenance|routine maintenance"
-        "|error executing database|fatal error|ole db provider|odbc|database error|try again later|site is down"
-        "|server is too busy|query timeout|timeout expired|something went wrong|server error|microsoft vbscript"
-        "|technical difficulties|not currently available|is not responding|session has expired|session expired"
-        "|session timed out|invalid viewstate"
-        "|unable to process your request|could not connect|connection failed|proxy error|unable to connect"
-        "|currently down|is offline|error loading|there was an error|an exception",
+        ERROR,
         retryable=True,
     ),
     Kind(
         "parcel_not_found",
         "the site has no such parcel",
-        "no records found|no record found|no records were found|no results found|no results were found"
-        "|no matching|no matches|not found|does not exist|could not be found|no data found|no parcel found"
-        "|no parcels found|invalid parcel|no property found|no properties found|0 records|no record matches"
-        "|no results|unable to find|unable to locate|cannot be found|no information found|not a valid parcel"
-        "|no such|no items found|no data available|did not match any|returned no|no records match"
-        "|no records to display|no longer exists|no longer active|no records|was not located",
+        NOT_FOUND,
     ),
     Kind(
         "login_required",
@@ -137,6 +125,13 @@ KINDS = (
         "the page is a map that loads its parcels later",
         "openlayers|esri|arcgis|leaflet|mapbox|google.maps|maps.googleapis|mapviewer|map_canvas|webmap",
         also=_has_a_map,
+        in_source=True,
+    ),
+    Kind(
+        "empty_page",
+        "the page is a shell that a browser would fill",
+        SHELL,
+        also=_says_nothing,
         in_source=True,
     ),
     Kind(

@@ -45,7 +45,7 @@ class VgsiPlatform(RulePlatform):
     url_pattern = re.compile(r"//gis\.vgsi\.com/", re.I)
     url_template = "https://gis.vgsi.com/{town}/Parcel.aspx?pid={parcel_id}"
     marks = ("MainContent_lblPid", "MainContent_lblLocation")
-    labels = (Labels(Path("//dt|//td[@class='plabel']|//table[contains(@id, '_grdCns')]//tr/td[1]")),)
+    labels = (Labels(Path("//dt|//td[contains(@class, 'plabel')]|//table[contains(@id, '_grdCns')]//tr/td[1]")),)
     tables = _TABLES
     names = _NAMES
     spots = _SPOTS

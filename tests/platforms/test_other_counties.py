@@ -159,3 +159,38 @@ def test_a_tax_deed_item_whose_parcel_is_a_link_to_somewhere() -> None:
     assert first["assessed_value"] == 9000.0
     assert first["auction"] == {"type": "TAXDEED", "case_number": "2024-77", "opening_bid": 1131.91}
     assert "parcel_id" not in second, "the words of a link are no id"
+
+
+def grizzly(facts: str, values: str) -> Record:
+    return read(
+        "floridapa",
+        f"""<table class="parcelIDtable"><tr><td><b>03-5S-16-03411-000 (12345)</b></td></tr></table>
+        <table class="parcelDetailsTable"><tr><td><table class="parcelDetails_insideTable">{facts}</table></td>
+        <td><table class="parcelDetails_insideTable">{values}</table></td></tr></table>""",
+    )
+
+
+def test_an_older_floridapa_page_without_bodies_of_tables_and_with_counts_beside_its_values() -> None:
+    facts = "<tr><td>Owner</td><td><b>HERON IDA</b><br>OTTER JO<br>PO BOX 9</td></tr>"
+    facts += "<tr><td>Site</td><td>12 ELM ST</td></tr>"
+    rows = {
+        "Mkt Land Value": "$10", "Ag Land Value": "$0", "Building Value": "$90", "Just Value": "$100",
+        "Assessed Value": "$95", "Total Taxable Value": "Cnty: $70 Other: $71 | Schl: $72",
+    }  # fmt: skip
+    values = "<tr><td colspan=3>2019 Certified Values</td></tr>" + "".join(
+        f"<tr><td>{name}</td><td>cnt: (1)</td><td>{value}</td></tr>" for name, value in rows.items()
+    )
+    record = grizzly(facts, values)
+    assert (record["parcel_id"], record["owner_names"]) == ("03-5S-16-03411-000", ["HERON IDA", "OTTER JO"])
+    assert (record["owner_address"], record["property_address"]) == ("PO BOX 9", "12 ELM ST")
+    assert record["values"] == [
+        {
+            "year": 2019,
+            "kind": "certified",
+            "land": 10.0,
+            "building": 90.0,
+            "market": 100.0,
+            "assessed": 95.0,
+            "taxable": 70.0,
+        }
+    ]

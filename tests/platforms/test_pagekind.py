@@ -13,13 +13,20 @@ PARCEL = """
 <tr><td>Site Address</td><td>12 ACORN LN</td></tr><tr><td>Just Value</td><td>$10,000</td></tr></table>
 """
 PAGES = {
-    "empty_page": ["", "  \n ", "<html><head><script>var x = 1;</script></head><body> </body></html>"],
+    "empty_page": [
+        "",
+        "  \n ",
+        "<html><head><script>var x = 1;</script></head><body> </body></html>",
+        "<title>County Tax</title><noscript>You need to enable JavaScript to run this.</noscript><div id='root'></div>",
+    ],
     "error_page": [
         "<h1>Polk</h1><p>The system is currently unavailable. Please try again later.</p>",
         "<title>Runtime Error</title><h1>Server Error in '/' Application.</h1>",
         "<pre>Traceback (most recent call last):\n  File x</pre>",
         "<p>Our parcel search is down for maintenance.</p>",
         "<p>Error Executing Database Query. [ODBC]</p>",
+        "<p>Your session has timed out. Please start a new search for your parcel.</p>",
+        "<h2>We are performing system maintenance. Property search will be back soon.</h2>",
     ],
     "captcha": [
         "<title>Attention Required! | Cloudflare</title><p>Checking your browser before accessing</p>",
@@ -28,6 +35,9 @@ PAGES = {
         '<title>Parcel</title><body><iframe src="/_Incapsula_Resource?x=1"></iframe></body>',
         "<title>Request Rejected</title><p>The requested URL was rejected. Please consult your administrator.</p>",
         "<p>Please complete the security check: I'm not a robot</p>",
+        "<title>county</title><script src='https://ct.captcha-delivery.com/c.js'></script>",
+        "<title>county</title><div id='x'></div><script src='https://x.token.awswaf.com/challenge.js'></script>",
+        "<h1>Over Limit</h1><p>You have exceeded the maximum number of searches for today.</p>",
     ],
     "login_required": [
         '<title>Sign in</title><form>User <input name="u"> Password <input type="password" name="p">'
@@ -45,6 +55,9 @@ PAGES = {
     "parcel_not_found": [
         "<h1>Search results</h1><p>No records found for parcel 12-34.</p>",
         '<p>The parcel you asked for does not exist.</p><form><input name="q"> Search again</form>',
+        "<p>There is no property matching this parcel number.</p>",
+        "<h3>This parcel has been retired.</h3>",
+        "<form><p>Your search did not yield any results.</p>Parcel ID <input name='a'></form>",
     ],
     "map_shell": [
         '<html><head><script src="https://js.arcgis.com/4.2/"></script></head><body><div id="mapView"></div>'

@@ -85,6 +85,9 @@ VARIATIONS: dict[str, Variation] = {
     "tags in capitals": lambda text: re.sub(r"<(/?)(td|tr|th|table|span)\b", lambda m: f"<{m[1]}{m[2].upper()}", text),
     "cells never closed": lambda text: re.sub(r"</(?:td|tr|th)>", "", text),
     "a remark in each cell": lambda text: re.sub(r"(<t[dh](?:\s[^>]*)?>)", r"\1<!-- cell -->", text),
+    "tables without bodies": lambda text: re.sub(r"</?tbody[^>]*>", "", text, flags=re.I),
+    "one more class": lambda text: re.sub(r'class="([^"]+)"', r'class="\1 wide"', text),
+    "attributes in single quotes": lambda text: re.sub(r"""="([^"'<>]*)\"""", r"='\1'", text),
     "another system's lines": lambda text: text.replace("\n", "\r\n"),
 }
 
