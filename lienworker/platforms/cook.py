@@ -88,6 +88,8 @@ class CookPlatform(RulePlatform):
         for name, (place, wash) in _PORTAL_SPOTS.items():
             if place in shown and (value := wash(text_of(shown[place]))) is not None:
                 record[name] = value
+        if pin := _PIN.search(record.get("parcel_id", "")):
+            record["parcel_id"] = pin[0]  # without the words around it
         mailing = ("PropertyInfo_propertyMailingAddress", "PropertyInfo_propertyMailingCityStateZip")
         record["owner_address"] = clean.joined([text_of(shown[place]) for place in mailing if place in shown], " ")
         if not people.is_owner(record.get("owner_name") or ""):

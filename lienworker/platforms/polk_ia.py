@@ -41,9 +41,11 @@ class PolkIowaPlatform(RulePlatform):
     )
 
     def recognises(self, page: Page) -> bool:
-        return "Polk/Des Moines Assessor" in page.text or (
-            "Polk County Treasurer" in page.text and "Database Inquiry" in page.text
-        )
+        text = page.text
+        if "Polk County Treasurer" in text and "Database Inquiry" in text:
+            return True
+        # The assessor's office has changed its name.
+        return "Polk/Des Moines Assessor" in text or ("Polk County Assessor" in text and "District/Parcel" in text)
 
     def parse(self, page: Page, target: Target) -> Record:
         reading = read(page)

@@ -121,3 +121,30 @@ def test_a_city_and_a_zip_below_the_owner_are_not_the_parcels() -> None:
     owner = "<h3>Owner Information</h3>" + rows(("Owner Name", "HERON IDA"), ("City", "FARAWAY"), ("Zip", "00905"))
     record = parse(rows(("PIN", "12-7"), ("Situs", "12 ACORN LN"), ("Land", "$5")) + owner)
     assert not {"city", "zip"} & record.keys()
+
+
+def owners(*lines: str) -> tuple[list[str], str | None]:
+    said = (("PIN", "12-7"), ("Owner", "<br>".join(lines)), ("Land", "$5"), ("Situs", "12 ACORN LN"))
+    record = parse(rows(*said))
+    return record.get("owner_names", []), record.get("owner_address")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OCEAN VIEW CONDO ASSN", "CITY OF MOUNTAIN VIEW", "ROAD MAP PRESS", "5 STAR HOLDINGS", "1ST BAPTIST CHURCH",
+        "HERON IDA L/E", "HERON, IDA & OTTER, JO", "O'HERON-OTTER IDA", "HERON FAMILY TRUST DTD 05-01-15",
+    ],
+)  # fmt: skip
+def test_names_that_look_like_something_else(name: str) -> None:
+    assert owners(name, "PO BOX 9") == ([name], "PO BOX 9")
+
+
+@pytest.mark.parametrize("text", ["View Map", "GIS Map", "Search by owner", "Street View", "C/O FINCH LEE"])
+def test_texts_that_are_no_names(text: str) -> None:
+    assert owners(text)[0] == []
+
+
+def test_a_dated_trust_below_the_owner_is_a_co_owner_and_no_street() -> None:
+    found = owners("HERON IDA", "HERON FAMILY TRUST DTD 05-01-15", "C/O FINCH LEE", "12 TRUST ST", "MILLBROOK XX 00902")
+    assert found == (["HERON IDA", "HERON FAMILY TRUST DTD 05-01-15"], "C/O FINCH LEE 12 TRUST ST MILLBROOK XX 00902")

@@ -16,13 +16,22 @@ _INTERNAL_NUMBER = re.compile(r"\s*\((\d+)\)$")
 # With the year in full: `7/12/33` is a map, a block and a lot.
 _DATE = re.compile(r"\d{1,2}/\d{1,2}/(?:19|20)\d\d")
 _WORD = re.compile(r"[A-Za-z]{6,}")
+# Words of links and remarks; some of them are words of names too (`OCEAN VIEW`, `ROAD MAP`), but not where they begin.
 _NOT_A_NAME = re.compile(
-    r"\b(?:click|search|view|login|log in|http|www|please|select|enter|information|unavailable|not available|"
-    r"see |map|print|details?|history|confidential|change|update|edit|mailing|maintained)\b|\[",
+    r"\b(?:click|login|log in|http|www|please|select|information|unavailable|not available|confidential|mailing"
+    r"|maintained|street view|map view)\b|\["
+    r"|^(?:search|view|see|map|print|details?|history|change|update|edit|enter|show|hide)\b"
+    r"|\b(?:search|map|print|details?|history|change|update|edit)$",
     re.I,
 )
 _SENTENCE = re.compile(r"\b(?:the|is|are|was|whether|this|that|will|may|if)\b.*\b[a-z]{2,}\b.*[a-z.]$")
-_FIRM = re.compile(r"\b(?:llc|inc|corp|co|company|trust|lp|ltd|church|bank|assn|partners|land|properties|tr)\b", re.I)
+_FIRM = re.compile(
+    r"\b(?:llc|inc|corp|co|company|trust|lp|llp|ltd|church|bank|assn|partners|land|properties|tr|holdings|group|hoa"
+    r"|investments?|estates?|enterprises|foundation|realty|homes|association|ministries|ventures|associates|fund)\b",
+    re.I,
+)
+# `HERON FAMILY TRUST DTD 05-01-15` has digits and is no street.
+_DATED = re.compile(r"\b(?:trust|trustees?|ttees?|dtd|dated|u/?a/?d?|llc|inc|estate of)\b", re.I)
 _CARE_OF = re.compile(r"\s*(?:c/o|attn|%|p\.? ?o\.? ?box|po drawer|general delivery)\b", re.I)
 
 
@@ -53,13 +62,17 @@ def is_owner(line: str) -> bool:
     letters = sum(map(str.isalpha, line))
     if letters < 2 or len(line) > 120 or is_known(line) or line.endswith(":") or _NOT_A_NAME.search(line):
         return False
+    if _CARE_OF.match(line):
+        return False  # who gets the mail, or where
     if clean.money(line) is not None or clean.iso_date(line) or _SENTENCE.search(line):
         return False
     return not line[0].isdigit() or bool(_FIRM.search(line))
 
 
 def is_address_line(line: str) -> bool:
-    return any(map(str.isdigit, line)) or bool(_CARE_OF.match(line))
+    if _CARE_OF.match(line):
+        return True
+    return any(map(str.isdigit, line)) and (line[0].isdigit() or not _DATED.search(line))
 
 
 def owner_and_address(lines: Sequence[str]) -> tuple[list[str], list[str]]:
