@@ -61,9 +61,8 @@ class QPublicPlatform(RulePlatform):
         return [replace(pair, lines=tuple(map(shown, pair.lines))) for pair in super().pairs(root)]
 
     def grids(self, root: Any) -> list[Grid]:
-        return [
-            grid for module in _MODULES(root) for table in _TABLES(module) for grid in shaped(table, _title(module))
-        ]
+        titled = ((module, _title(module)) for module in _MODULES(root))
+        return [grid for module, title in titled for table in _TABLES(module) for grid in shaped(table, title)]
 
     def finish(self, record: Record, root: Any, page: Page) -> None:
         take_owner(record, root)

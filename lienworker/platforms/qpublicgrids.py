@@ -25,7 +25,8 @@ _TAX_ROWS = ("total taxes due", "total tax due", "total tax", "net taxes due", "
 
 def shaped(table: Any, title: str) -> list[Grid]:
     """The grids that a table amounts to, below the title of its module."""
-    rows = [[_text(cell) for cell in cells_of(row)] for row in table.iter("tr")]
+    elements = list(table.iter("tr"))
+    rows = [[_text(cell) for cell in cells_of(row)] for row in elements]
     start = next((n for n, row in enumerate(rows) if _is_head(row)), None)
     if start is None:
         return []
@@ -33,7 +34,8 @@ def shaped(table: Any, title: str) -> list[Grid]:
     if any(map(_PAYABLE.match, head)):
         bills = _bills_by_column(head, rows[start + 1 :])
         return bills if any(map(_ONLY_PAYABLE.match, head)) else [Grid(head, _fitted(rows[start + 1 :], head)), *bills]
-    body = [part for row in list(table.iter("tr"))[start + 1 :] for part in _parts(cells_of(row))]
+    below = zip(elements[start + 1 :], rows[start + 1 :], strict=True)
+    body = [part for element, row in below for part in _parts(element, row)]
     if _ASSESSED.search(title) and not _MARKET.search(title):
         head = [_assessed(name) for name in head]
     return [_paid_or_not(Grid(head, _fitted(body, head)))] if body else []
@@ -41,7 +43,7 @@ def shaped(table: Any, title: str) -> list[Grid]:
 
 def shown(line: str) -> str:
     """Without what only a screen reader says of a link."""
-    return _NEW_TAB.sub("", line)
+    return _NEW_TAB.sub("", line) if "opens in" in line else line
 
 
 def _is_head(row: list[str]) -> bool:
@@ -81,12 +83,14 @@ def _label(row: list[str], head: list[str]) -> list[str]:
     return [cell for cell in row[:first] if cell][-1:]
 
 
-def _parts(cells: list[Any]) -> list[list[str]]:
+def _parts(element: Any, row: list[str]) -> list[list[str]]:
     """A row that has both installments in its cells, broken at the same place, as two rows."""
-    broken = [_runs(cell) for cell in cells]
+    if next(element.iter("br"), None) is None:
+        return [row]
+    broken = [_runs(cell) for cell in cells_of(element)]
     sizes = {len(runs) for runs in broken if len(runs) > 1}
     if len(sizes) != 1 or sum(len(runs) > 1 for runs in broken) < 3:
-        return [[_text(cell) for cell in cells]]
+        return [row]
     (size,) = sizes
     return [[runs[place] if len(runs) > 1 else runs[0] for runs in broken] for place in range(size)]
 

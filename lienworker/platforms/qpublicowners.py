@@ -16,7 +16,10 @@ from lienworker.platforms.reading import people
 from lienworker.platforms.reading.labels import is_known
 from lienworker.platforms.rules import Path
 
-_IDS = Path("//*[contains(@id, 'ctlBodyPane_ctl')]")
+_IDS = Path(
+    "//*[contains(@id, 'ctlBodyPane_ctl')][contains(@id, 'wner') or contains(@id, '_lst') or contains(@id, '_rpt')"
+    " or contains(@id, 'Address') or contains(@id, 'lblCitySt')]"
+)
 _MODULES = Path("//section[contains(@id, 'ctlBodyPane')]")
 _TITLE = Path(".//header//div[contains(@class, 'title')]")
 _CONTENT = Path("./div[contains(@class, 'module-content')]")

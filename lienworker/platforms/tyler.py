@@ -6,6 +6,7 @@ Values, sales and taxes are other pages (`mode=`) of the same parcel, built the 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from lienworker.platforms import clean
@@ -16,6 +17,7 @@ from lienworker.platforms.rules import Path, RulePlatform
 from lienworker.platforms.tylerbanner import take_banner
 
 _DATALETS = Path("//div[starts-with(@id, 'datalet_div_')]")
+_WITH_GRIDS = Path("//div[starts-with(@id, 'datalet_div_')][.//td[contains(@class, 'DataletTopHeading')]]")
 _TITLE = Path(".//td[contains(@class, 'DataletTitleColor')]")
 _HEADINGS = Path(".//td[contains(@class, 'DataletSideHeading')]")
 _HEADED_ROWS = Path(".//tr[td[contains(@class, 'DataletTopHeading')]]")
@@ -63,12 +65,12 @@ class TylerPlatform(RulePlatform):
                 elif name and lines:
                     pairs.append(Pair(name, lines, title))
                 before = (name or before) if lines else ""
-            if not _OLD.search(title):
-                pairs += [Pair(*pair, title) for grid in _grids(datalet) for pair in _only_row(grid)]
-        return pairs
+        titled = ((_title(datalet), datalet) for datalet in _WITH_GRIDS(root))
+        found = ((title, grid) for title, datalet in titled if not _OLD.search(title) for grid in _grids(datalet))
+        return pairs + [replace(pair, section=title) for title, grid in found for pair in grid.pairs()]
 
     def grids(self, root: Any) -> list[Grid]:
-        return [_of_year(grid, _title(datalet)) for datalet in _DATALETS(root) for grid in _grids(datalet)]
+        return [_of_year(grid, _title(datalet)) for datalet in _WITH_GRIDS(root) for grid in _grids(datalet)]
 
     def finish(self, record: Record, root: Any, page: Page) -> None:
         take_banner(record, root)
@@ -89,7 +91,8 @@ class TylerPlatform(RulePlatform):
 
 
 def _title(datalet: Any) -> str:
-    return text_of(_TITLE(datalet)[0]) if _TITLE(datalet) else ""
+    found = _TITLE(datalet)
+    return text_of(found[0]) if found else ""
 
 
 def _of_year(grid: Grid, title: str) -> Grid:
@@ -109,11 +112,6 @@ def _grids(datalet: Any) -> list[Grid]:
         if body:
             grids.append(Grid(names, body))
     return grids
-
-
-def _only_row(grid: Grid) -> list[tuple[str, tuple[str]]]:
-    """Head above values, where there is only one row."""
-    return [(pair.label, (pair.value,)) for pair in grid.pairs()]
 
 
 PLATFORM = TylerPlatform()

@@ -81,16 +81,24 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
 
 def _of_this_parcel(pairs: list[Pair]) -> list[Pair]:
     """Without what a title says of other parcels; a name beside an owner's id is the owner's."""
-    own = [pair for pair in pairs if not _ELSEWHERE.search(pair.section)]
-    if not any(meaning(pair.label) in ID_RANK for pair in own):
-        # The title may be the last one of the page. Of several ids below it none is surely this parcel's.
-        ids = {pair.lines[0] for pair in pairs if meaning(pair.label) in ID_RANK}
-        own = [pair for pair in pairs if len(ids) < 2 or meaning(pair.label) not in ID_RANK]
-    words = [meaning(pair.label) for pair in own]
+    if elsewhere := {section for section in {pair.section for pair in pairs} if _ELSEWHERE.search(section)}:
+        pairs = _without(pairs, elsewhere)
+    words = [meaning(pair.label) for pair in pairs]
+    if "name" not in words or _OWNER_IDS.isdisjoint(words):
+        return pairs
     return [
         replace(pair, section="Owner") if word == "name" and _OWNER_IDS & {*words[max(at - 1, 0) : at + 2]} else pair
-        for at, (pair, word) in enumerate(zip(own, words, strict=True))
+        for at, (pair, word) in enumerate(zip(pairs, words, strict=True))
     ]
+
+
+def _without(pairs: list[Pair], elsewhere: set[str]) -> list[Pair]:
+    own = [pair for pair in pairs if pair.section not in elsewhere]
+    if any(meaning(pair.label) in ID_RANK for pair in own):
+        return own
+    # The title may be the last one of the page. Of several ids below it none is surely this parcel's.
+    ids = {pair.lines[0] for pair in pairs if meaning(pair.label) in ID_RANK}
+    return [pair for pair in pairs if len(ids) < 2 or meaning(pair.label) not in ID_RANK]
 
 
 def field_of(pair: Pair, names: Names) -> str:
