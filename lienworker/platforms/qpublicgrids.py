@@ -100,9 +100,10 @@ def _runs(cell: Any) -> list[str]:
     runs = [cell.text or ""]
     for element in cell.iterdescendants():
         if element.tag == "br":
-            runs.append(element.tail or "")
-        elif isinstance(element.tag, str):
-            runs[-1] += (element.text or "") + (element.tail or "")
+            runs.append("")
+        elif isinstance(element.tag, str):  # no comment
+            runs[-1] += element.text or ""
+        runs[-1] += element.tail or ""
     return [shown(clean.text(run) or "") for run in runs]
 
 

@@ -71,6 +71,7 @@ def _parts(cell: Any) -> list[tuple[str, str]]:
 def _lines_as_they_are(cell: Any) -> list[str]:
     texts = [cell.text or ""]
     for element in cell.iterdescendants():
-        texts += ["\n" if element.tag == "br" else element.text or "", element.tail or ""]
+        said = element.text or "" if isinstance(element.tag, str) else ""  # a comment says nothing
+        texts += ["\n" if element.tag == "br" else said, element.tail or ""]
     flat = "".join(text if text == "\n" else re.sub(r"[\r\n\t]+", " ", text) for text in texts)
     return [line.strip("\xa0 ") for line in flat.split("\n") if line.strip("\xa0 ")]

@@ -148,3 +148,16 @@ def test_texts_that_are_no_names(text: str) -> None:
 def test_a_dated_trust_below_the_owner_is_a_co_owner_and_no_street() -> None:
     found = owners("HERON IDA", "HERON FAMILY TRUST DTD 05-01-15", "C/O FINCH LEE", "12 TRUST ST", "MILLBROOK XX 00902")
     assert found == (["HERON IDA", "HERON FAMILY TRUST DTD 05-01-15"], "C/O FINCH LEE 12 TRUST ST MILLBROOK XX 00902")
+
+
+def test_signs_of_a_sum_stand_between_a_label_and_its_amount() -> None:
+    signs = (("(+) Land Value:", "+", "$10"), ("(=) Market Value:", "=", "$100"), ("(=) Assessed Value:", "=", "$80"))
+    table = "".join(f"<tr><td>{name}</td><td>{sign}</td><td>{value}</td></tr>" for name, sign, value in signs)
+    record = parse(rows(("Property ID", "12345"), ("Owner", "HERON IDA")) + f"<table>{table}</table>")
+    assert (record["land_value"], record["market_value"], record["assessed_value"]) == (10.0, 100.0, 80.0)
+
+
+def test_a_zip_right_below_the_owner_is_the_owners_and_below_the_situs_the_parcels() -> None:
+    owner, place, code = ("Owner Name", "HERON IDA"), ("Situs Address", "12 ACORN LN"), ("Zip", "00902")
+    assert "zip" not in parse(rows(("PIN", "12-7"), owner, ("Address1", "PO BOX 9"), code, place))
+    assert parse(rows(("PIN", "12-7"), owner, place, code))["zip"] == "00902"

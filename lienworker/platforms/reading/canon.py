@@ -42,6 +42,9 @@ CLEANERS: dict[str, Callable[[object], Any]] = {
 _WHOLE_ID = 5  # characters; a shorter one may be a part of another
 _WHOLE_BLOCK = frozenset({"property_address", "legal_description", "property_use"})
 _NAME_WORDS = dict.fromkeys(("name", "name s", "names", "name 1"), "owner_name") | {"name 2": "co_owner"}
+# Whether what follows is the owner's place or the parcel's.
+_PLACES = {"owner_name": True, "co_owner": True, "owner_address": True, "property_address": False, "parcel_id": False}
+_BARE_PLACES = frozenset({"city", "zip", "zip code", "zipcode", "postal code"})
 _OWNER_IDS = frozenset({"owner id", "owner number", "owner no"})
 _ELSEWHERE = re.compile(r"related|nearby|adjacent|adjoining|neighbor|comparable|parent parcel|child parcel|split", re.I)
 _ABOUT_ASSESSMENT = re.compile(r"assess", re.I)
@@ -162,8 +165,12 @@ _OTHER_KINDS = frozenset(OTHER_ID.values()) | {"folio", "strap", "pin", "ticket"
 
 def _facts(named: list[Named], names: Names) -> Record:
     record: Record = {}
-    before, address = "", None
+    before, address, of_owner = "", None, False
     for pair, word, name in named:
+        if name in _PLACES:
+            of_owner = _PLACES[name]
+        elif of_owner and word in _BARE_PLACES:
+            continue  # where the owner lives
         if name == "owner_name":
             _take_owner(record, pair)
         elif name == "co_owner":

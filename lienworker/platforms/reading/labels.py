@@ -19,8 +19,8 @@ PARCEL_ID = (
     "|pid|property id|prop id|property id number|property number|tax id|tax id number|geo id"
     "|geographic id|tax map number|tax map id|map parcel|schedule number|key number|tax map|tax map key|tmk"
     "|parcel identifier|property identification number|property identifier|property identification|propertyid"
-    "|property key|tax key|tax key number|tax key no|taxkey|ain|assessor identification number|sidwell"
-    "|sidwell number|parcel code|real estate id|reid|print key|gpin|tax parcel no|geo number|geo no"
+    "|property key|tax key|tax key number|tax key no|taxkey|assessor identification number"
+    "|sidwell number|parcel code|real estate id|print key|gpin|tax parcel no|geo number|geo no"
 )
 _OTHER_IDS = {
     "account": (
@@ -78,6 +78,7 @@ _FIELDS = {
         "|full address|location addr|prop location|property location address|full site address|physical addr"
         "|prop addr|site address 1|property address s|site property address|property site location"
         "|property street"
+        "|premises address|premise address|prop loc|property loc"
     ),
     "city": ("property city|situs city|site city|city|municipality name|prop city|physical city"),
     "zip": ("zip|zip code|zipcode|situs zip|property zip|property zip code|site zip|postal code|situs zip code"),
@@ -87,6 +88,7 @@ _FIELDS = {
         "|full legal description|legaldescription|tax legal description|brief legal desc|short legal"
         "|legal description brief|legaldesc|description of property|parcel legal|legal desc 1"
         "|legal description full|legal 1|abbreviated legal description|tax description"
+        "|legal summary|legal description summary"
     ),
     "property_use": (
         "property use|use code|property use code|land use|land use code|property class|property type|dor code"

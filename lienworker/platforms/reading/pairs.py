@@ -19,6 +19,7 @@ _ROW_GROUPS = frozenset({"table", "tbody", "thead", "tfoot"})
 _WIDE = frozenset({"body", "form", "main", "html"})
 _BLOCK_FIELDS = frozenset({"owner_name", "owner_address"})
 _MAX_LINES = 12
+_SIGNS = frozenset({"+", "-", "=", "$", ":"})
 
 
 class Pair(NamedTuple):
@@ -166,7 +167,7 @@ def _adjacent(label: Element, value: Element | None) -> bool:
         return False
     between = label.getnext()
     while between is not None and between is not value:
-        if between.tag in CELLS and not _holds_button(between):
+        if between.tag in CELLS and not _holds_button(between) and not _holds_sign(between):
             return False
         between = between.getnext()
     return True
@@ -174,6 +175,11 @@ def _adjacent(label: Element, value: Element | None) -> bool:
 
 def _holds_button(cell: Element) -> bool:
     return next(cell.iter("input", "button", "img"), None) is not None
+
+
+def _holds_sign(cell: Element) -> bool:
+    """`Market Value | = | $100`: a sign of the sum, before the amount."""
+    return (cell.text or "").strip() in _SIGNS
 
 
 def _inside(element: Element, ancestor: Element) -> bool:
