@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from lienworker.platforms import clean
-from lienworker.platforms.base import Page, Record
+from lienworker.platforms.base import Page, Record, Target
 from lienworker.platforms.elements import grid_of, next_saying, text_of
-from lienworker.platforms.reading import Pair
+from lienworker.platforms.reading import Pair, people
 from lienworker.platforms.rules import Labels, Path, RulePlatform
 
 _HEAD = Labels(Path("//div[starts-with(@class, 'Label')][following-sibling::div[starts-with(@class, 'Data')]]"))
@@ -20,6 +20,8 @@ _CELLS = Path(
 _BALANCES = Path("//div[contains(@class, 'Data') and contains(@class, 'row')]")
 _CHARGES = Path("//table[contains(@class, 'ChargeAndPaymentDetailTable')]")
 _BILL_TITLE = Path("//div[contains(@class, 'HeaderHighlight')]")
+# A search lists its parcels in one list: a link to the parcel, then its owner, street and city, each an item.
+_HITS = Path("//ul[@id='AddressInfo']/li[.//a[contains(@onclick, 'selectParcel')]]")
 _PRIOR_YEAR = re.compile(r"prior year tax\D*(\d{4})", re.I)
 _NAMES = {
     "primary owner": "owner_name",
@@ -52,8 +54,16 @@ class CuyahogaPlatform(RulePlatform):
     def recognises(self, page: Page) -> bool:
         # In this order: a page in lower case is the dearest thing that recognition asks for.
         return super().recognises(page) or (
-            "propertylabel" in page.text and "myplace.cuyahogacounty" in page.lower_text
+            ("propertylabel" in page.text or "selectParcel(" in page.text)
+            and "myplace.cuyahogacounty" in page.lower_text
         )
+
+    def parse(self, page: Page, target: Target) -> Record:
+        # The page of a parcel keeps the list that it was chosen from.
+        of_parcel = self.marks[0] in page.text or "propertylabel" in page.text
+        if not of_parcel and (hits := _HITS(page.selector.root)):
+            return self.checked({"parcels": [_hit(hit) for hit in hits]})
+        return super().parse(page, target)
 
     def pairs(self, root: Any) -> list[Pair]:
         pairs, section = super().pairs(root), ""
@@ -86,6 +96,13 @@ class CuyahogaPlatform(RulePlatform):
         sold, pending = clean.yes_no(fields.get("Cert. Sold")), clean.yes_no(fields.get("Cert. Pending"))
         if sold or pending:
             record["liens"] = [{"status": "Cert. Sold" if sold else "Cert. Pending"}]
+
+
+def _hit(hit: Any) -> Record:
+    below = [text_of(item) for item in hit.itersiblings("li")]
+    owner, street, city = [*below, "", "", ""][:3]
+    found = {"parcel_id": clean.identifier(text_of(hit)), "property_address": clean.joined((street, city), " ")}
+    return found | ({"owner_name": owner, "owner_names": [owner]} if people.is_owner(owner) else {})
 
 
 def _bills(year: int | None, charges: list[list[str]], due: float | None) -> list[Record]:
