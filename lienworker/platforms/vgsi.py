@@ -86,7 +86,8 @@ class VgsiPlatform(RulePlatform):
                 if kind == "market":
                     entry |= {
                         "land": clean.money(shown.get("land")),
-                        "building": clean.money(shown.get("improvements")),
+                        # Towns that tell extra features and outbuildings apart call it a building.
+                        "building": clean.money(shown.get("improvements", shown.get("building"))),
                     }
         record["values"] = sorted(years.values(), key=lambda entry: -int(entry["year"]))
         newest: Record = next((entry for entry in record["values"] if "land" in entry), {})

@@ -138,6 +138,13 @@ def test_vgsi_says_in_what_a_size_is_measured_and_has_the_first_of_several_build
     assert (record["year_built"], record["building_area_sqft"]) == (1920, 3676.0)
 
 
+def test_vgsi_of_a_town_that_tells_buildings_and_extra_features_apart() -> None:
+    head = "".join(f"<th>{name}</th>" for name in ("Valuation Year", "Building", "Extra Features", "Land", "Total"))
+    table = f"""<table id="MainContent_grdHistoryValuesAppr"><caption>Appraisal</caption><tr>{head}</tr>
+    <tr><td>2022</td><td>$90</td><td>$5</td><td>$10</td><td>$105</td></tr></table>"""
+    assert town(table)["values"] == [{"year": 2022, "land": 10.0, "building": 90.0, "market": 105.0}]
+
+
 def test_a_tax_deed_item_whose_parcel_is_a_link_to_somewhere() -> None:
     rows = {
         "Auction Type:": "TAXDEED",
