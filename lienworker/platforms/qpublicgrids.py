@@ -35,7 +35,8 @@ def shaped(table: Any, title: str) -> list[Grid]:
         bills = _bills_by_column(head, rows[start + 1 :])
         return bills if any(map(_ONLY_PAYABLE.match, head)) else [Grid(head, _fitted(rows[start + 1 :], head)), *bills]
     below = zip(elements[start + 1 :], rows[start + 1 :], strict=True)
-    body = [part for element, row in below for part in _parts(element, row)]
+    by_year = any("year" in normalise(name) for name in head)  # a sale of two lines is still one sale
+    body = [part for element, row in below for part in (_parts(element, row) if by_year else [row])]
     if _ASSESSED.search(title) and not _MARKET.search(title):
         head = [_assessed(name) for name in head]
     return [_paid_or_not(Grid(head, _fitted(body, head)))] if body else []

@@ -187,6 +187,12 @@ def test_iowa_has_both_installments_in_one_row_and_a_blank_stays_with_its_half()
     assert "tax_amount" not in record, "half of it is not what the year's taxes are"
 
 
+def test_a_sale_with_two_lines_in_its_cells_is_one_sale() -> None:
+    row = "6/1/2014|$7,500|WD<br>QC|FINCH LEE<br>FINCH MAE|HERON IDA<br>OTTER JO"
+    (sale,) = read(module(11, "Sales", grid("Sale Date|Sale Price|Instrument|Grantor|Grantee", row)))["sales"]
+    assert (sale["date"], sale["grantee"]) == ("2014-06-01", "HERON IDA OTTER JO")
+
+
 def test_what_a_screen_reader_says_of_a_link_is_no_part_of_the_page() -> None:
     link = '<a href="#">180/687<span class="sr-only">opens in a new tab</span></a>'
     record = read(module(11, "Sales", grid("Sale Date|Sale Price|Book/Page", f"6/1/2014|$7,500|{link}")))
