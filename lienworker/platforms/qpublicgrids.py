@@ -38,7 +38,11 @@ def shaped(table: Any, title: str) -> list[Grid]:
     by_year = any("year" in normalise(name) for name in head)  # a sale of two lines is still one sale
     body = [part for element, row in below for part in (_parts(element, row) if by_year else [row])]
     if _ASSESSED.search(title) and not _MARKET.search(title):
-        head = [_assessed(name) for name in head]
+        years = [place for place, name in enumerate(head) if clean.year(name)]
+        if not years:
+            head = [_assessed(name) for name in head]
+        elif "assessed" in title.lower():
+            body = [[*map(_assessed, row[: years[0]]), *row[years[0] :]] for row in body]
     return [_paid_or_not(Grid(head, _fitted(body, head)))] if body else []
 
 

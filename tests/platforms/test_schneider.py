@@ -135,6 +135,13 @@ def test_georgia_shows_the_worth_and_the_assessed_part_under_the_same_heads() ->
     assert (record["land_value"], record["market_value"], record["assessed_value"]) == (10000.0, 100000.0, 40000.0)
 
 
+def test_an_assessed_part_told_by_columns_of_years_is_no_worth_either() -> None:
+    rows = ("Land|$4|$3", "Building|$36|$33", "Total|$40|$36")
+    record = read(module(14, "Assessed (40%)", grid("|2025|2024", *rows)))
+    assert record["values"] == [{"year": 2025, "assessed": 40.0}, {"year": 2024, "assessed": 36.0}]
+    assert not {"market_value", "land_value"} & record.keys()
+
+
 def test_georgia_calls_the_sum_of_a_year_its_current_value() -> None:
     rows = ("|Previous Value|$89", "|Land Value|$10", "+|Improvement Value|$85", "=|Current Value|$95")
     record = read(module(4, "Valuation", grid("||2024", *rows)))
