@@ -23,7 +23,7 @@ class ArcGisPlatform(Platform):
     """Reads the attributes of features like labels; dates are milliseconds since 1970."""
 
     name = "arcgis"
-    version = "1"
+    version = "2"
     delay = 1.0
 
     def matches_url(self, url: str) -> bool:

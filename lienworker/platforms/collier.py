@@ -42,7 +42,7 @@ class CollierPlatform(RulePlatform):
     """Spots by id; the newest roll in the summary, five rolls in the history."""
 
     name = "collier"
-    version = "1"
+    version = "2"
     delay = 3.0
     url_pattern = re.compile(r"//(?:www\.)?collierappraiser\.com/", re.I)
     url_template = "https://www.collierappraiser.com/main_search/recorddetail.html?FolioID={parcel_id}"

@@ -44,7 +44,7 @@ class CuyahogaPlatform(RulePlatform):
     """`div.Label` and `div.Data` above, `td.LabelBo` and `td.DataBo` under headings below."""
 
     name = "cuyahoga"
-    version = "1"
+    version = "2"
     delay = 3.0
     url_pattern = re.compile(r"//myplace\.cuyahogacounty\.(?:us|gov)/", re.I)
     marks = ("TaxBillSummaryHeadingTable",)

@@ -6,7 +6,6 @@ A module is found by its labels and heads, never by its number: counties order a
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from lienworker.platforms import clean
@@ -32,7 +31,7 @@ _REPORT = re.compile(r"Report:\s*(\S.*)")
 class QPublicPlatform(RulePlatform):
     """Modules of two-column tables and of grids."""
 
-    version = "1"
+    version = "2"
     delay = 3.0
     concurrency = 1
     marks = ("ctlBodyPane_ctl", "mSection")
@@ -58,7 +57,7 @@ class QPublicPlatform(RulePlatform):
         return super().parse(page, target) if _MODULES(page.selector.root) else GENERIC.parse(page, target)
 
     def pairs(self, root: Any) -> list[Pair]:
-        return [replace(pair, lines=tuple(map(shown, pair.lines))) for pair in super().pairs(root)]
+        return [pair._replace(lines=tuple(map(shown, pair.lines))) for pair in super().pairs(root)]
 
     def grids(self, root: Any) -> list[Grid]:
         titled = ((module, _title(module)) for module in _MODULES(root))

@@ -35,7 +35,7 @@ class TaxSysPlatform(RulePlatform):
     """Account, owner, situs, what is due, then the bills by year."""
 
     name = "taxsys"
-    version = "1"
+    version = "2"
     delay = 3.0
     url_pattern = re.compile(r"//(?:[\w-]+\.)*county-taxes\.(?:com|net)/", re.I)
     url_template = "https://{county_host}.county-taxes.com/public/real_estate/parcels/{parcel_id}"

@@ -6,7 +6,6 @@ Values, sales and taxes are other pages (`mode=`) of the same parcel, built the 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from lienworker.platforms import clean
@@ -42,7 +41,7 @@ class TylerPlatform(RulePlatform):
     """Side headings are labels; top headings are the heads of grids."""
 
     name = "tyler"
-    version = "1"
+    version = "2"
     delay = 3.0
     concurrency = 1
     url_pattern = re.compile(r"/datalets?/datalet\.aspx", re.I)
@@ -67,7 +66,7 @@ class TylerPlatform(RulePlatform):
                 before = (name or before) if lines else ""
         titled = ((_title(datalet), datalet) for datalet in _WITH_GRIDS(root))
         found = ((title, grid) for title, datalet in titled if not _OLD.search(title) for grid in _grids(datalet))
-        return pairs + [replace(pair, section=title) for title, grid in found for pair in grid.pairs()]
+        return pairs + [pair._replace(section=title) for title, grid in found for pair in grid.pairs()]
 
     def grids(self, root: Any) -> list[Grid]:
         return [_of_year(grid, _title(datalet)) for datalet in _WITH_GRIDS(root) for grid in _grids(datalet)]

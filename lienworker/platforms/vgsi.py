@@ -40,7 +40,7 @@ class VgsiPlatform(RulePlatform):
     """Single fields by id; the values come in one table for appraisals and one for assessments."""
 
     name = "vgsi"
-    version = "1"
+    version = "2"
     delay = 2.0
     url_pattern = re.compile(r"//gis\.vgsi\.com/", re.I)
     url_template = "https://gis.vgsi.com/{town}/Parcel.aspx?pid={parcel_id}"

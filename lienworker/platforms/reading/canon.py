@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from lienworker.platforms import clean
@@ -90,7 +89,7 @@ def _of_this_parcel(pairs: list[Pair]) -> list[Pair]:
     if "name" not in words or _OWNER_IDS.isdisjoint(words):
         return pairs
     return [
-        replace(pair, section="Owner") if word == "name" and _OWNER_IDS & {*words[max(at - 1, 0) : at + 2]} else pair
+        pair._replace(section="Owner") if word == "name" and _OWNER_IDS & {*words[max(at - 1, 0) : at + 2]} else pair
         for at, (pair, word) in enumerate(zip(pairs, words, strict=True))
     ]
 
@@ -176,7 +175,8 @@ def _facts(named: list[Named], names: Names) -> Record:
         elif name == "co_owner":
             _take_co_owner(record, pair)
         elif name and name not in _OTHER_KINDS and name != "parcel_id" and record.get(name) is None:
-            record |= _measured(pair) if name == "acres" and _says_no_unit(word, names) else {name: _cleaned(name, pair)}
+            unitless = name == "acres" and _says_no_unit(word, names)
+            record |= _measured(pair) if unitless else {name: _cleaned(name, pair)}
         elif word == "address" == normalise(pair.label) and before not in ("owner_name", "co_owner"):
             # Alone it is the property's, unless it stands right below the owner, where it may be either's.
             address = _cleaned("property_address", pair)
