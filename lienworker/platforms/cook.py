@@ -12,7 +12,8 @@ from lienworker.platforms.elements import grid_of, text_of
 from lienworker.platforms.reading import Grid, Pair
 from lienworker.platforms.rules import Labels, Path, RulePlatform
 
-_ASSESSOR = Labels(Path("//span[contains(@class, 'detail-row--label')]"))
+_ASSESSOR_MARK = "detail-row--label"
+_ASSESSOR = Labels(Path(f"//span[contains(@class, '{_ASSESSOR_MARK}')]"))
 _PSEUDO_TABLES = Path("//div[contains(@class, 'psuedo-table')]")
 _CLERK_TABLES = Path("//table[contains(@class, 'table-filter')]")
 _CLERK_PIN = Path("//h4|//h3|//h2")
@@ -42,7 +43,7 @@ class CookPlatform(RulePlatform):
 
     def recognises(self, page: Page) -> bool:
         text = page.text
-        if "detail-row--label" in text or "propertyMailingCityStateZip" in text:
+        if _ASSESSOR_MARK in text or "propertyMailingCityStateZip" in text:
             return "Cook County" in text or "cookcounty" in page.lower_text
         return "table-filter" in text and "Delinquent Taxes" in text and PIN.search(text) is not None
 
@@ -56,13 +57,15 @@ class CookPlatform(RulePlatform):
         return grids
 
     def pairs(self, root: Any) -> list[Pair]:
-        return super().pairs(root) + [
+        return super().pairs(root) or [
             Pair(name.removeprefix("property"), (value,))
             for name, element in portal_parts(root).items()
             if name.startswith("property") and (value := clean.text(text_of(element)))
         ]
 
     def finish(self, record: Record, root: Any, page: Page) -> None:
+        if _ASSESSOR_MARK in page.text:
+            return
         if parts := portal_parts(root):
             take_portal(record, root, parts)
         elif tables := _CLERK_TABLES(root):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from lienworker.platforms import clean
@@ -15,7 +16,7 @@ PIN = re.compile(r"\d{2}-\d{2}-\d{3}-\d{3}-\d{4}")
 # As the site names its places now, and as it did before 2015.
 _IDS = Path("//@id[starts-with(., 'ContentPlaceHolder1_') or starts-with(., 'ctl00_PlaceHolderMain_')]/..")
 # `rptTaxBill_taxBillYear_0`, earlier `rptTaxBill_ctl01_taxBillYear`.
-_PART = re.compile(r"(?:(?P<list>rpt[A-Za-z]+)_(?:ctl(?P<old>\d+)_)?)?(?P<name>[A-Za-z]+\d?)(?:_(?P<new>\d+))?$")
+_PART = re.compile(r"_(?:(?P<list>rpt[A-Za-z]+)_(?:ctl(?P<old>\d+)_)?)?(?P<name>[A-Za-z]+\d?)(?:_(?P<new>\d+))?$")
 _HISTORY = Path("//table[@id='assessdhistorytable']//tr")
 _SPOTS = {
     "property_address": ("propertyAddress", clean.text),
@@ -36,11 +37,19 @@ def portal_parts(root: Any) -> dict[str, Any]:
     """The elements by their own names; those of a list with their number before (`0 taxBillYear`)."""
     parts: dict[str, Any] = {}
     for element in _IDS(root):
-        if found := _PART.search(element.get("id")):
-            number = found["new"] or found["old"]
-            name = f"{found['list']} {number} {found['name']}" if found["list"] and number else found["name"]
+        if name := _part_name(element.get("id")):
             parts.setdefault(name, element)
     return parts
+
+
+@lru_cache(maxsize=1024)
+def _part_name(place: str) -> str:
+    """The ids are the same on all pages of the portal."""
+    found = _PART.search(place)
+    if found is None:
+        return ""
+    number = found["new"] or found["old"]
+    return f"{found['list']} {number} {found['name']}" if found["list"] and number else found["name"]
 
 
 def take_portal(record: Record, root: Any, parts: dict[str, Any]) -> None:

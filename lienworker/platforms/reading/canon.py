@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from lienworker.platforms import clean
@@ -75,7 +76,8 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
     take_year_labels(record, pairs)
     take_sale(record, pairs)
     take_newest(record)
-    found: Record = clean.compact(record)
+    # Blanks deeper down are the registry's to take out, once for the whole record.
+    found = {name: value for name, value in record.items() if value or value == 0}
     if fields := fields_of(pairs, grids):
         found["fields"] = fields
     return found
@@ -83,7 +85,7 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
 
 def _of_this_parcel(pairs: list[Pair]) -> list[Pair]:
     """Without what a title says of other parcels; a name beside an owner's id is the owner's."""
-    if elsewhere := {section for section in {pair.section for pair in pairs} if _ELSEWHERE.search(section)}:
+    if elsewhere := set(filter(_is_elsewhere, {pair.section for pair in pairs})):
         pairs = _without(pairs, elsewhere)
     words = [meaning(pair.label) for pair in pairs]
     if "name" not in words or _OWNER_IDS.isdisjoint(words):
@@ -92,6 +94,11 @@ def _of_this_parcel(pairs: list[Pair]) -> list[Pair]:
         pair._replace(section="Owner") if word == "name" and _OWNER_IDS & {*words[max(at - 1, 0) : at + 2]} else pair
         for at, (pair, word) in enumerate(zip(pairs, words, strict=True))
     ]
+
+
+@lru_cache(maxsize=1024)
+def _is_elsewhere(section: str) -> bool:
+    return _ELSEWHERE.search(section) is not None
 
 
 def _without(pairs: list[Pair], elsewhere: set[str]) -> list[Pair]:
@@ -111,12 +118,18 @@ def field_of(pair: Pair, names: Names) -> str:
             return names[key]
         if word in names:
             return names[word]
+    return _usual_field(word, pair.section)
+
+
+@lru_cache(maxsize=4096)
+def _usual_field(word: str, section: str) -> str:
+    """What a label under a title is about; counties use the same few on all their pages."""
     name = FIELD_OF.get(word) or ("parcel_id" if word in ID_RANK else "")
-    if pair.section and name in VALUE_OF:
-        return _in_section(name, word, pair.section)
-    if name in ("city", "zip") and word == name and _ABOUT_OWNER.search(pair.section):
+    if section and name in VALUE_OF:
+        return _in_section(name, word, section)
+    if name in ("city", "zip") and word == name and _ABOUT_OWNER.search(section):
         return ""  # where the owner lives
-    return name or _weak_field(word, pair.section)
+    return name or _weak_field(word, section)
 
 
 def _weak_field(word: str, section: str) -> str:
@@ -175,8 +188,10 @@ def _facts(named: list[Named], names: Names) -> Record:
         elif name == "co_owner":
             _take_co_owner(record, pair)
         elif name and name not in _OTHER_KINDS and name != "parcel_id" and record.get(name) is None:
-            unitless = name == "acres" and _says_no_unit(word, names)
-            record |= _measured(pair) if unitless else {name: _cleaned(name, pair)}
+            if name == "acres" and _says_no_unit(word, names):
+                record |= _measured(pair)
+            else:
+                record[name] = _cleaned(name, pair)
         elif word == "address" == normalise(pair.label) and before not in ("owner_name", "co_owner"):
             # Alone it is the property's, unless it stands right below the owner, where it may be either's.
             address = _cleaned("property_address", pair)

@@ -24,6 +24,9 @@ _NOT_A_NAME = re.compile(
     r"|\b(?:search|map|print|details?|history|change|update|edit)$",
     re.I,
 )
+# One of these is in whatever is no name; looking for them one by one costs twice as much.
+_SUSPECT = frozenset(re.findall(r"[a-z]{3,}", _NOT_A_NAME.pattern)) | {"detail"}
+_WORDS = re.compile(r"\w+")
 _SENTENCE = re.compile(r"\b(?:the|is|are|was|whether|this|that|will|may|if)\b.*\b[a-z]{2,}\b.*[a-z.]$")
 _FIRM = re.compile(
     r"\b(?:llc|inc|corp|co|company|trust|lp|llp|ltd|church|bank|assn|partners|land|properties|tr|holdings|group|hoa"
@@ -60,13 +63,18 @@ def internal_number(value: str | None) -> str | None:
 
 def is_owner(line: str) -> bool:
     letters = sum(map(str.isalpha, line))
-    if letters < 2 or len(line) > 120 or is_known(line) or line.endswith(":") or _NOT_A_NAME.search(line):
+    if letters < 2 or len(line) > 120 or is_known(line) or line[-1] == ":" or _is_remark(line):
         return False
     if _CARE_OF.match(line):
         return False  # who gets the mail, or where
     if clean.money(line) is not None or clean.iso_date(line) or _SENTENCE.search(line):
         return False
     return not line[0].isdigit() or bool(_FIRM.search(line))
+
+
+def _is_remark(line: str) -> bool:
+    suspect = "[" in line or not _SUSPECT.isdisjoint(_WORDS.findall(line.lower()))
+    return suspect and _NOT_A_NAME.search(line) is not None
 
 
 def is_address_line(line: str) -> bool:
