@@ -10,7 +10,9 @@ page only. What we do beyond it is cleaning, histories by year, and every label 
 is, as a task with its platform does, and its encoding, as the HTTP header says it; what it costs to find out from the
 page alone whose it is, is said apart.
 
-Times are the CPU's, the quickest of many rounds, both sides by turns, so that a busy machine does not decide.
+Times are the CPU's, the quickest of many rounds, both sides by turns, so that a busy machine does not decide. A page
+that is over the bar is measured again, longer; the quickest of all rounds counts, on both sides. Each page decides:
+the exit status is 1 where one is over the bar, however quick the others are.
 
     python -m benchmarks.parsing [--rounds 30] [--file page.html …]
 """
@@ -33,6 +35,7 @@ from lienworker.errors import PageError
 from lienworker.platforms import Page, Target, clean, default_registry
 
 BAR = 1.15
+_LONGER = 5  # times as many rounds for a page that is over
 _TELLING = 4  # characters; a shorter text is found anywhere
 _LONGEST_DATE = 40
 _LONGEST_AROUND = 500
@@ -54,6 +57,15 @@ class Measured:
     @property
     def ratio(self) -> float:
         return self.ours_ms / self.bare_ms
+
+    @property
+    def is_over(self) -> bool:
+        return self.ratio > BAR
+
+    def quickest(self, other: Measured) -> Measured:
+        """Both sides at their best: what disturbs a measurement only ever adds."""
+        bare_ms, ours_ms = min(self.bare_ms, other.bare_ms), min(self.ours_ms, other.ours_ms)
+        return replace(self, bare_ms=bare_ms, ours_ms=ours_ms)
 
 
 def leaves(value: Any) -> Iterator[str]:
@@ -233,20 +245,29 @@ def measure(file: Path, rounds: int) -> Measured | None:
     return Measured(file.name, parsed.platform, len(script.values) + cells, len(body) / 1024, *times)
 
 
+def measure_well(file: Path, rounds: int) -> Measured | None:
+    """Longer where the page is over the bar."""
+    row = measure(file, rounds)
+    if row is None or not row.is_over:
+        return row
+    longer = measure(file, _LONGER * rounds)
+    return row.quickest(longer) if longer else row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--file", type=Path, nargs="*", default=[])
     chosen = parser.parse_args()
     files = chosen.file or [*sorted(_OWN.glob("*.html")), *sorted(_SHARED.glob("*/*.html"))]
-    rows = [row for file in files if (row := measure(file, chosen.rounds))]
+    rows = [row for file in files if (row := measure_well(file, chosen.rounds))]
     print(f"{'page':<52} {'platform':<12} {'values':>6} {'KB':>6} {'bare ms':>8} {'ours ms':>8} {'ratio':>6}")
     for row in sorted(rows, key=lambda row: row.ratio):
-        times = f"{row.bare_ms:>8.2f} {row.ours_ms:>8.2f} {row.ratio:>6.2f}{' over' if row.ratio > BAR else ''}"
+        times = f"{row.bare_ms:>8.2f} {row.ours_ms:>8.2f} {row.ratio:>6.2f}{' over' if row.is_over else ''}"
         print(f"{row.file[:52]:<52} {row.platform:<12} {row.values:>6} {row.kilobytes:>6.0f} {times}")
     total = sum(row.ours_ms for row in rows) / sum(row.bare_ms for row in rows)
     print(f"\nall pages together   {total:.2f}   (bar: {BAR})")
-    over = [row for row in rows if row.ratio > BAR]
+    over = [row for row in rows if row.is_over]
     print(f"pages over the bar   {len(over)} of {len(rows)}: {', '.join(row.file for row in over) or 'none'}")
     print(f"a page on average    {geometric_mean(row.ratio for row in rows):.2f}")
     print(
@@ -255,7 +276,7 @@ def main() -> None:
     print(
         "verdict              " + ("every page is within the bar" if not over else "not every page is within the bar")
     )
-    sys.exit(0 if total <= BAR else 1)
+    sys.exit(1 if over else 0)
 
 
 if __name__ == "__main__":

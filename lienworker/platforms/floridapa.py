@@ -13,7 +13,7 @@ from lienworker.platforms.reading.gridfacts import kind_of
 from lienworker.platforms.rules import Labels, Path, RulePlatform
 
 _PARCEL = Path("//table[contains(@class, 'parcelIDtable')]//b")
-_FULL_LEGAL = Path("//table[@id='Flegal']|//table[@id='Blegal']")
+_FULL_LEGAL = Path("//table[@id='Flegal' or @id='Blegal']")
 _YEAR_TITLE = Path("//b[u[contains(., 'Values')]]|//u[b[contains(., 'Values')]]")
 _VALUE_TABLES = Path(
     "//table[contains(@class, 'parcelDetails_insideTable')]"

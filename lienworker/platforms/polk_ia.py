@@ -14,7 +14,7 @@ from lienworker.platforms.rules import Path, RulePlatform
 
 _ROWS = Path("//tr[not(.//table)]")
 _RESULTS = Path("//form[@name='DpResults']//tr[td/input[@type='submit']][count(td) > 4]")
-_BELOW = re.compile(r"(property|mailing) address", re.I)
+_BELOW = re.compile(r"(property|mailing) address")
 _BILL = re.compile(r"Payable Year:\s*(\d{4})/\d{4}\s*Installment #\s*(\d+)", re.I)
 _NAMES = {
     "district parcel": "parcel_id",
@@ -73,7 +73,8 @@ class PolkIowaPlatform(RulePlatform):
     def _take_addresses(self, record: Record, root: Any) -> None:
         """An address is a head and the rows below it, up to the next head."""
         for head in root.iter("th"):
-            about = _BELOW.search(text_of(head))
+            said = text_of(head).lower()
+            about = _BELOW.search(said) if "address" in said else None
             if about is None:
                 continue
             lines: list[str] = []
@@ -81,7 +82,7 @@ class PolkIowaPlatform(RulePlatform):
                 if not cells or cells[0].tag == "th":
                     break
                 lines += lines_of(cells[0])
-            if about[1].lower() == "property":
+            if about[1] == "property":
                 record["property_address"] = clean.text(" ".join(lines))
             elif lines:
                 record["owner_address"] = people.mailing_address(lines)

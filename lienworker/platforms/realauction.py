@@ -13,6 +13,7 @@ from lienworker.platforms.auctionlists import DAYS, ITEMS, day_of, item_of, writ
 from lienworker.platforms.base import Page, Record, Target
 from lienworker.platforms.elements import cells_of, lines_of, text_of
 from lienworker.platforms.reading import Pair, record_of
+from lienworker.platforms.reading.tokens import CELLS
 from lienworker.platforms.rules import RulePlatform
 
 _CERT = re.compile(r"""data-cert\s*=\s*["']?([\w-]+)""")
@@ -56,7 +57,7 @@ class RealAuctionPlatform(RulePlatform):
 
 
 def _popup(page: Page, root: Any, header: Any) -> Record:
-    words = _IN_HEADER.split(" ".join(header.itertext()))
+    words = _IN_HEADER.split(text_of(header))
     head = {name: clean.text(value) for name, value in zip(words[1::2], words[2::2], strict=True)}
     if not head.get("Parcel ID"):
         raise PageError("parcel_not_found", "the popup is empty: there is no such certificate")
@@ -78,14 +79,22 @@ def _popup(page: Page, root: Any, header: Any) -> Record:
     return record
 
 
+def _row(row: Any, title: str) -> Pair | None:
+    # Nearly all rows are their two cells, and many say nothing: those are not looked at twice.
+    cells = row if len(row) == 2 else cells_of(row)
+    if len(cells) < 2 or not (lines := lines_of(cells[1])) or cells[0].tag not in CELLS or cells[1].tag not in CELLS:
+        return None
+    label = text_of(cells[0])
+    return Pair(label, lines, title, lines[0].partition(" ")[0]) if label else None
+
+
 def _boxes(root: Any) -> Iterator[Pair]:
     """The rows of the tables of details, each below the header of its box, in one walk."""
     title, table = "", None
     for element in root.iter("div", "table", "tr"):
         if (tag := element.tag) == "tr":
-            cells: list[Any] = cells_of(element) if table is not None else []
-            if len(cells) > 1 and (lines := lines_of(cells[1])) and (label := text_of(cells[0])):
-                yield Pair(label, lines, title, lines[0].partition(" ")[0])
+            if table is not None and (pair := _row(element, title)):
+                yield pair
         elif tag == "table":
             table = element if "details" in (element.get("class") or "") else None
         elif "box-header" in (element.get("class") or ""):

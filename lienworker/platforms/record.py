@@ -18,4 +18,4 @@ CANONICAL = (
 def in_order(record: Record) -> Record:
     """The canonical names in their order, then whatever else a platform gave."""
     known = {name: record[name] for name in CANONICAL if name in record}
-    return known | record
+    return known if len(known) == len(record) else known | record

@@ -99,7 +99,7 @@ class Registry:
             raise PageError("parser_error", detail) from error
         if not _is_sure(platform, record):
             check_page(page)
-        if not record.keys() - _EMPTY_WITHOUT:
+        if record.keys() <= _EMPTY_WITHOUT:
             raise PageError("not_a_parcel", f"{platform.name} found nothing of a parcel in this page")
         return ParsedPage(platform.name, platform.version, in_order(record))
 

@@ -18,6 +18,12 @@ def parse(name: str, **target: Any) -> Any:
     return default_registry().parse(page, Target(**target))
 
 
+def _paid_in_full(year: int, number: int, amount: float, day: str) -> dict[str, Any]:
+    """An installment of Polk County that was paid to the last cent."""
+    bill = {"year": year, "bill": f"Installment #0{number}", "amount": amount, "due": 0.0, "status": "Paid in Full"}
+    return bill | {"paid": amount, "paid_on": day}
+
+
 EXPECTED: dict[str, tuple[str, dict[str, Any]]] = {
     "qpublic.html": (
         "qpublic",
@@ -191,6 +197,8 @@ EXPECTED: dict[str, tuple[str, dict[str, Any]]] = {
             "parcel_id": "01-06-25-00-000-0999-0",
             "owner_name": "BLUE HERON LAND TRUST",
             "owner_address": "BOX 1 PLAZA 1 FARHAVEN, XX 00950",
+            "legal_description": "COMM NE COR OF SEC RUN S 210 FT FOR POB",
+            "acres": 0.146,
             "values": [
                 {"year": 2024, "kind": "working", "land": 584.0, "market": 584.0, "assessed": 584.0, "taxable": 519.0}
             ],
@@ -321,10 +329,14 @@ EXPECTED: dict[str, tuple[str, dict[str, Any]]] = {
             "owner_address": "6324 ACORN CT MILLBROOK, XX 00902-2860",
             "property_address": "6324 ACORN CT",
             "assessed_value": 291600.0,
+            "building_area_sqft": 2264.0,
             "year_built": 2004,
             "values": [
                 {"year": 2011, "land": 51700.0, "building": 239900.0, "assessed": 291600.0},
                 {"year": 2009, "land": 55300.0, "building": 248900.0, "assessed": 304200.0},
+                {"year": 2007, "land": 55300.0, "building": 241700.0, "assessed": 297000.0},
+                {"year": 2005, "land": 52100.0, "building": 208300.0, "assessed": 260400.0},
+                {"year": 2004, "land": 34500.0, "building": 0.0, "assessed": 34500.0},
             ],
             "sales": [
                 {
@@ -349,15 +361,12 @@ EXPECTED: dict[str, tuple[str, dict[str, Any]]] = {
             "taxable_value": 147990.0,
             "taxes": [
                 {"year": 2012, "bill": "Installment #01", "amount": 2862.0, "due": 2862.0, "status": "Due"},
-                {
-                    "year": 2011,
-                    "bill": "Installment #02",
-                    "amount": 2841.0,
-                    "due": 0.0,
-                    "status": "Paid in Full",
-                    "paid": 2841.0,
-                    "paid_on": "2012-03-19",
-                },
+                _paid_in_full(2011, 2, 2841.0, "2012-03-19"),
+                _paid_in_full(2011, 1, 2841.0, "2011-09-26"),
+                _paid_in_full(2010, 2, 2816.0, "2011-03-28"),
+                _paid_in_full(2010, 1, 2816.0, "2010-09-20"),
+                _paid_in_full(2009, 2, 2790.0, "2010-03-22"),
+                _paid_in_full(2009, 1, 2790.0, "2009-09-14"),
             ],
         },
     ),

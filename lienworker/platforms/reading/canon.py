@@ -18,7 +18,7 @@ from lienworker.platforms.reading.columns import VALUE_OF
 from lienworker.platforms.reading.fields import fields_of
 from lienworker.platforms.reading.gridfacts import contradicts, is_list_of_parcels, owners_of, shared_by_all
 from lienworker.platforms.reading.grids import Grid
-from lienworker.platforms.reading.groups import repeated_parcels, shown_id
+from lienworker.platforms.reading.groups import of_this_parcel, repeated_parcels, shown_id
 from lienworker.platforms.reading.histories import take_grid, take_newest, take_sale, take_year_labels
 from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, meaning, normalise
 from lienworker.platforms.reading.pairs import Pair
@@ -45,8 +45,6 @@ _NAME_WORDS = dict.fromkeys(("name", "name s", "names", "name 1"), "owner_name")
 # Whether what follows is the owner's place or the parcel's.
 _PLACES = {"owner_name": True, "co_owner": True, "owner_address": True, "property_address": False, "parcel_id": False}
 _BARE_PLACES = frozenset({"city", "zip", "zip code", "zipcode", "postal code"})
-_OWNER_IDS = frozenset({"owner id", "owner number", "owner no"})
-_ELSEWHERE = re.compile(r"related|nearby|adjacent|adjoining|neighbor|comparable|parent parcel|child parcel|split", re.I)
 _ABOUT_ASSESSMENT = re.compile(r"assess", re.I)
 _ABOUT_OWNER = re.compile(r"owner|taxpayer|mailing", re.I)
 _ACRES = re.compile(r"\d\s*(?:ac|acres?)\b")
@@ -57,11 +55,13 @@ _ABOUT_MARKET = re.compile(r"market|just|apprais", re.I)
 def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_NAMES) -> Record:
     """The canonical record that pairs and grids amount to."""
     grids = list(grids)
-    if groups := repeated_parcels(pairs):
+    words = [meaning(pair.label) for pair in pairs]
+    if groups := repeated_parcels(pairs, words):
         items = [record_of(group, names=names) for group in groups]
         return {"parcels": items, "fields": fields_of(pairs[: pairs.index(groups[0][0])], grids)}
-    pairs = pairs + [pair for grid in grids for pair in shared_by_all(grid)]
-    named = [(pair, meaning(pair.label), field_of(pair, names)) for pair in _of_this_parcel(pairs)]
+    shared = [pair for grid in grids for pair in shared_by_all(grid)]
+    pairs, words = pairs + shared, words + [meaning(pair.label) for pair in shared]
+    named = [(pair, word, _field_of(pair, word, names)) for pair, word in of_this_parcel(pairs, words)]
     record = _ids(named, names) | _facts(named, names)
     if any(map(contradicts, grids)):
         record["parcel_id"] = record["alternate_ids"].pop("account", None)
@@ -83,36 +83,12 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
     return found
 
 
-def _of_this_parcel(pairs: list[Pair]) -> list[Pair]:
-    """Without what a title says of other parcels; a name beside an owner's id is the owner's."""
-    if elsewhere := set(filter(_is_elsewhere, {pair.section for pair in pairs})):
-        pairs = _without(pairs, elsewhere)
-    words = [meaning(pair.label) for pair in pairs]
-    if "name" not in words or _OWNER_IDS.isdisjoint(words):
-        return pairs
-    return [
-        pair._replace(section="Owner") if word == "name" and _OWNER_IDS & {*words[max(at - 1, 0) : at + 2]} else pair
-        for at, (pair, word) in enumerate(zip(pairs, words, strict=True))
-    ]
-
-
-@lru_cache(maxsize=1024)
-def _is_elsewhere(section: str) -> bool:
-    return _ELSEWHERE.search(section) is not None
-
-
-def _without(pairs: list[Pair], elsewhere: set[str]) -> list[Pair]:
-    own = [pair for pair in pairs if pair.section not in elsewhere]
-    if any(meaning(pair.label) in ID_RANK for pair in own):
-        return own
-    # The title may be the last one of the page. Of several ids below it none is surely this parcel's.
-    ids = {pair.lines[0] for pair in pairs if meaning(pair.label) in ID_RANK}
-    return [pair for pair in pairs if len(ids) < 2 or meaning(pair.label) not in ID_RANK]
-
-
 def field_of(pair: Pair, names: Names) -> str:
     """The canonical field that a pair is about, or an empty text."""
-    word = meaning(pair.label)
+    return _field_of(pair, meaning(pair.label), names)
+
+
+def _field_of(pair: Pair, word: str, names: Names) -> str:
     if names:
         if pair.section and (key := f"{normalise(pair.section)} {word}") in names:
             return names[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from lienworker.platforms.reading.gridfacts import facts_of, is_list_of_parcels
 from lienworker.platforms.reading.grids import Grid
@@ -28,11 +29,9 @@ def fields_of(pairs: Iterable[Pair], grids: Iterable[Grid] = ()) -> dict[str, st
 
 
 def _shown(pairs: Iterable[Pair], grids: Iterable[Grid]) -> Iterator[tuple[str, str]]:
-    for pair in pairs:
-        yield pair.label, pair.value
-    for grid in grids:
-        if len(grid.rows) > 1 and not is_list_of_parcels(grid) and not facts_of(grid):
-            yield from _cells(grid)
+    named = [(pair.label, pair.value) for pair in pairs]
+    telling = (grid for grid in grids if len(grid.rows) > 1 and not is_list_of_parcels(grid) and not facts_of(grid))
+    return chain(named, chain.from_iterable(map(_cells, telling)))
 
 
 def _cells(grid: Grid) -> Iterator[tuple[str, str]]:
