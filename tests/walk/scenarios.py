@@ -592,7 +592,7 @@ def _let_things_go_wrong(here: Stage) -> None:
     with write("test"):
         execute(
             "UPDATE hosts SET failing_since = 1, failures_in_a_row = 9, cooling_until = ? WHERE host = 'dead.example'",
-            (now + 600_000,),
+            (now + 3_600_000 + 600_000,),  # by the clock that is set back an hour below
         )
         execute("UPDATE tasks SET expires_at = '2020-01-01T00:00:00.000Z' WHERE task_id = 'late1'")
         execute("UPDATE outbox SET due_at = ? WHERE task_id = 'jumped1'", (now + _A_MONTH,))
