@@ -41,6 +41,21 @@ def test_run_beside_a_stack_hands_its_file_over_and_watches_it(
 
 
 @pytest.mark.alone
+def test_the_first_page_is_fetched_within_two_seconds_of_the_start(node: Node, site: DemoSite, tmp_path: Path) -> None:
+    waits = []
+    for n, row in enumerate(site.parcels(3)):
+        node.cli("import", write_list(tmp_path / f"{n}.jsonl", [row]))
+        began = time.monotonic()
+        process = node.start("up")
+        wait_until(lambda row=row: row["url"].removeprefix(site.url) in site.hits)
+        waits.append(time.monotonic() - began)
+        interrupt(process)
+        process.communicate(timeout=15)
+    print(f"\nfrom the start to the first page: {', '.join(f'{wait:.2f}' for wait in waits)} s")
+    assert sorted(waits)[1] < 2.0, waits
+
+
+@pytest.mark.alone
 def test_a_task_added_to_an_idle_stack_is_fetched_within_half_a_second(node: Node, stack, site: DemoSite) -> None:
     waits = []
     for row in site.parcels(5):
