@@ -47,6 +47,10 @@ man: install  ## Make the manual pages in build/man
 build: install  ## Build wheel and source archive in dist/
 	$(BIN)/uv build --quiet --out-dir dist
 
+# uv trusts the machine's certificates, as pip does: some networks have their own.
+export UV_SYSTEM_CERTS ?= true
+export UV_NATIVE_TLS ?= true
+
 # The lowest versions that pyproject.toml allows, in an environment of their own.
 test-minimum: install  ## Run the quick tests and the demo with the lowest allowed versions
 	@mkdir -p build
