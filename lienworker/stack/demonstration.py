@@ -13,6 +13,7 @@ from typing import Any
 from lienworker.demo.site import DemoSite, demo_site
 from lienworker.settings import Settings
 from lienworker.store.counts import failures, task_counts
+from lienworker.store.folder import DataFolder
 from lienworker.store.queries import TaskFilter, find_results
 
 #: The parcels that fail on purpose, by reason.
@@ -31,7 +32,7 @@ def demonstrate(
         fate = "stays" if keep else "is removed at the end (--keep FOLDER leaves it)"
         say(f"Juniper County (invented) is on {site.url}; the data folder {root} {fate}")
         file = root / "parcels.jsonl"
-        root.mkdir(parents=True, exist_ok=True)
+        DataFolder(root).create()
         file.write_text(_list_of(site, parcels), encoding="utf-8")
         run_file(_demo_settings(settings, root), str(file), _OPTIONS)
         _show_one(say)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import tarfile
 import time
 import zlib
@@ -13,7 +16,7 @@ from pathlib import Path
 
 from lienworker.errors import StoreError
 from lienworker.store.database import all_rows, execute, one_row
-from lienworker.store.folder import DataFolder, fsync_folder, rename, write_durably
+from lienworker.store.folder import DataFolder, aside_name, fsync_folder, make_private, rename, write_durably
 from lienworker.store.pages import PageRecord
 from lienworker.store.raw_files import read_page
 
@@ -107,10 +110,27 @@ def _archive_trouble(path: Path) -> str | None:
 def put_into_quarantine(folder: DataFolder, path: Path, stamp: str) -> Path:
     """Moves a file, keeping its place within the folder, so that a person finds and understands it."""
     place = folder.quarantine / stamp / path.relative_to(folder.root)
-    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    rename(path, place, "quarantine")
+    make_private(place.parent)
+    try:
+        rename(path, place, "quarantine")
+    except OSError as problem:
+        if problem.errno != errno.EXDEV:
+            raise
+        _move_across(path, place)
     fsync_folder(path.parent)
     return place
+
+
+def _move_across(path: Path, place: Path) -> None:
+    """From another file system, such as a `raw/` that is a link: the original goes when the copy is whole and named."""
+    aside = place.with_name(aside_name())
+    with path.open("rb") as old, os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+        shutil.copyfileobj(old, new)
+        new.flush()
+        os.fsync(new.fileno())
+    rename(aside, place, "quarantine")
+    fsync_folder(place.parent)
+    path.unlink()
 
 
 def note_damage(folder: DataFolder, words: str) -> None:

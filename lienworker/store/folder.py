@@ -176,7 +176,7 @@ def try_lock(path: Path, *, shared: bool = False) -> IO[str] | None:
 
     Several may have a shared one, but none beside an exclusive one.
     """
-    handle = path.open("a+")
+    handle = _open_lock(path)
     try:
         fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
@@ -188,9 +188,25 @@ def try_lock(path: Path, *, shared: bool = False) -> IO[str] | None:
 @contextmanager
 def one_at_a_time(path: Path) -> Iterator[None]:
     """Waits for its turn among all processes that use the same file here."""
-    with path.open("a+") as handle:
+    with _open_lock(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+def _open_lock(path: Path) -> IO[str]:
+    """Whoever may read a file may lock it, and so stall all others: a lock is its owner's only, an older one too."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    about = os.fstat(handle)
+    if about.st_uid == os.getuid() and about.st_mode & 0o077:
+        os.fchmod(handle, 0o600)
+    return os.fdopen(handle, "r+")
+
+
+def make_private(place: Path) -> None:
+    """A folder and those above it that are missing, each its owner's only: `mkdir` gives its mode to the last alone."""
+    if not place.is_dir():
+        make_private(place.parent)
+        place.mkdir(exist_ok=True, mode=0o700)
 
 
 def write_durably(path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ from typing import IO, Any
 from lienworker.errors import BusyError, InputError, StoreError
 from lienworker.store.backup import ABOUT, DATABASE, FORMAT, SUMS, Counting, check_database, members, parse_sums
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.folder import DataFolder, fsync_folder, is_stack_running, rename, try_lock
+from lienworker.store.folder import DataFolder, fsync_folder, is_stack_running, make_private, rename, try_lock
 from lienworker.store.migrations import known_migrations
 
 _CHUNK = 1 << 20
@@ -89,7 +89,7 @@ def _unpack(path: Path, stage: Path) -> int:
 
 
 def _write_file(place: Path, content: IO[bytes]) -> str:
-    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(place.parent)
     counting = Counting(content)
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
         while chunk := counting.read(_CHUNK):

@@ -7,6 +7,7 @@ row ids, and a range that cannot be read is halved until the unreadable rows are
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -78,6 +79,7 @@ def salvage_into(broken: Path, new: Path, leave_out: Collection[str]) -> Salvage
     The broken file is read over a connection of its own: its errors would spoil a transaction that it is part of.
     """
     new.unlink(missing_ok=True)
+    os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # SQLite would ask the umask
     close()
     connect(new)
     migrate()

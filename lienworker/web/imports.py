@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import re
 import secrets
 from collections.abc import AsyncIterator
@@ -79,7 +80,7 @@ async def _received(request: web.Request, server: Server) -> tuple[Path, str]:
         if isinstance(part, BodyPartReader) and part.filename:
             path = server.place.folder.root / f".upload-{secrets.token_hex(6)}.part"
             try:
-                with path.open("wb") as out:
+                with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
                     while chunk := await part.read_chunk(_CHUNK):
                         out.write(chunk)
                         if out.tell() // _LOOK_AT_DISK != (out.tell() - len(chunk)) // _LOOK_AT_DISK:

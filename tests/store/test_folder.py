@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import string
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lienworker.errors import StoreError
-from lienworker.store.folder import DataFolder, safe_part, try_lock
+from lienworker.store.damage import put_into_quarantine
+from lienworker.store.folder import DataFolder, one_at_a_time, safe_part, try_lock
 
 from .helpers import race
 
@@ -149,6 +152,41 @@ def test_an_empty_name_left_by_a_power_loss_is_made_again(folder: DataFolder) ->
     (folder.root / "worker_id").write_text("")
 
     assert folder.worker_id() != ""
+
+
+def test_a_lock_is_its_owners_only_so_that_nobody_else_can_hold_it(folder: DataFolder) -> None:
+    """Who may read a file may lock it."""
+    older = folder.root / "open.lock"
+    older.touch(mode=0o644)
+    lock = try_lock(folder.lock)
+    assert lock is not None
+    lock.close()
+    with one_at_a_time(older):
+        assert [stat.S_IMODE(path.stat().st_mode) for path in (folder.lock, older)] == [0o600, 0o600]
+
+
+def test_folders_are_private_from_the_top_down(folder: DataFolder) -> None:
+    folder.raw.joinpath("x").write_text("x")
+    place = put_into_quarantine(folder, folder.raw / "x", "20261116")
+    places = [parent for parent in place.parents if folder.root in parent.parents]
+    assert [stat.S_IMODE(each.stat().st_mode) for each in places] == [0o700] * 3
+
+
+def test_what_lies_on_another_file_system_is_copied_into_quarantine_and_then_goes(folder: DataFolder) -> None:
+    elsewhere = Path(tempfile.mkdtemp(dir="/dev/shm")) if Path("/dev/shm").is_dir() else folder.root
+    if elsewhere.stat().st_dev == folder.root.stat().st_dev:
+        pytest.skip("there is no second file system here")
+    try:
+        (elsewhere / "page.html.gz").write_bytes(b"page")
+        shutil.rmtree(folder.raw)
+        folder.raw.symlink_to(elsewhere)
+        place = put_into_quarantine(folder, folder.raw / "page.html.gz", "20261116")
+        assert place == folder.quarantine / "20261116" / "raw" / "page.html.gz"
+        assert place.read_bytes() == b"page"
+        assert [path.name for path in place.parent.iterdir()] == ["page.html.gz"], "nothing is left aside"
+        assert list(elsewhere.iterdir()) == []
+    finally:
+        shutil.rmtree(elsewhere)
 
 
 def test_a_lock_is_held_by_one_and_free_when_that_one_lets_go(folder: DataFolder) -> None:
