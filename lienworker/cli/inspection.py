@@ -119,8 +119,10 @@ def health(part: str) -> None:
 def doctor(as_json: bool, deep: bool, repair: bool, refetch: bool, yes: bool) -> None:
     """Check environment, settings, database integrity and the outbox balance. Exit 1 on trouble.
 
-    --repair needs the folder for itself: stop the stack first. What cannot be rebuilt goes to quarantine/.
+    --repair needs the folder for itself: stop the stack first. What cannot be rebuilt goes to quarantine/. Exit 1 also
+    if rows of the database were lost: it says how many.
     """
+    from lienworker.outbox.losses import tells_of_losses
     from lienworker.reports.doctor import examine
     from lienworker.stack.redis_server import server_program
 
@@ -128,6 +130,7 @@ def doctor(as_json: bool, deep: bool, repair: bool, refetch: bool, yes: bool) ->
         raise click.UsageError("--refetch and --yes belong to --repair.")
     settings = load_settings()
     repaired = repair_folder(settings, deep, refetch, yes) if repair else []
+    has_lost = any(map(tells_of_losses, repaired))
     findings = list(examine(settings, server_program, deep=deep))
     if as_json:
         print_json(
@@ -136,7 +139,7 @@ def doctor(as_json: bool, deep: bool, repair: bool, refetch: bool, yes: bool) ->
     else:
         for finding in findings:
             click.echo(f"{'ok ' if finding.is_well else 'BAD'}  {finding.check}: {finding.words}")
-    sys.exit(0 if all(finding.is_well for finding in findings) else 1)
+    sys.exit(0 if all(finding.is_well for finding in findings) and not has_lost else 1)
 
 
 def repair_folder(settings: Settings, deep: bool, refetch: bool, yes: bool) -> list[str]:
@@ -156,9 +159,9 @@ def repair_folder(settings: Settings, deep: bool, refetch: bool, yes: bool) -> l
         rounds = 0
         while plan and rounds < _REPAIR_ROUNDS:  # what is put right may show what else is wrong
             for item in plan:
-                carry_out(item)
-                done.append(f"{item.check}: {item.words}")
-                click.echo(f"Repaired: {item.check}.", err=True)
+                said = carry_out(folder, item)
+                done.append(said if item.check == "database" else f"{item.check}: {item.words}")
+                click.echo(f"Repaired: {said}.", err=True)
             rounds += 1
             plan = other_repairs(folder, deep=deep, refetch=refetch)
     return done

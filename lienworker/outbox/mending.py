@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from lienworker.outbox.deliveries import deliveries_of, parcel_key, report_failure
 from lienworker.outbox.entries import BLOCKED, Entry, add_entries
 from lienworker.outbox.registration import host_of
-from lienworker.outbox.reparsed import as_row
+from lienworker.outbox.reparsed import as_row, begin_generation
 from lienworker.store import tasks
-from lienworker.store.clock import now_ms
-from lienworker.store.database import all_rows
+from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.damage import trouble_of
+from lienworker.store.database import all_rows, execute
+from lienworker.store.pages import PageRecord, latest_page, page_of
 from lienworker.store.results import result
 
 _STRANDED = """
-SELECT t.task_id FROM tasks t WHERE t.url IS NOT NULL AND (
+SELECT t.task_id FROM tasks t WHERE t.url <> '' AND (
     t.status IN ('pending', 'processing') AND NOT EXISTS (
         SELECT 1 FROM outbox o WHERE o.task_id = t.task_id AND o.topic IN ('fetch', 'scrape')
         AND o.state IN ('waiting', 'leased', 'held'))
@@ -46,13 +49,44 @@ def undelivered_results() -> list[str]:
 
 
 def send_round_again(task_ids: list[str]) -> None:
-    """Another round for each, from its page on. Part of a larger transaction."""
+    """Another round for each, beginning with a request to its site. Part of a larger transaction."""
     for task_id in task_ids:
         found = as_row(task_id)
         if found is not None:
             row, _ = found
             generation = tasks.start_generation(task_id)
             add_entries([Entry("fetch", task_id, generation, row.queue, row.priority, host=host_of(row.url))])
+
+
+def do_again(root: Path, task_ids: list[str]) -> None:
+    """The steps that tasks lack: from the stored page on where that is whole, else from the site on.
+
+    Part of a larger transaction.
+    """
+    stored = {task_id: page for task_id in task_ids if (page := _page_to_read(root, task_id))}
+    for task_id, page in stored.items():
+        _read_again(task_id, page)
+    send_round_again([task_id for task_id in task_ids if task_id not in stored])
+
+
+def _page_to_read(root: Path, task_id: str) -> PageRecord | None:
+    """The page of the round that was cut short; of a completed task the last, whose result is lost. Whole, or none."""
+    found = as_row(task_id)
+    if found is None:
+        return None
+    row, status = found
+    page = latest_page(task_id) if status == "completed" else page_of(task_id, row.generation)
+    return page if page and trouble_of(root / page.path, page.sha256) is None else None
+
+
+def _read_again(task_id: str, page: PageRecord) -> None:
+    generation = begin_generation(task_id, page.generation)
+    sql = (
+        "UPDATE tasks SET status = 'pending', attempts = 0, completed_at = NULL, updated_at = ? WHERE task_id = ?"
+        " RETURNING queue, priority"
+    )
+    queue, priority = execute(sql, (rfc3339(), task_id)).fetchone()
+    add_entries([Entry("scrape", task_id, generation, queue, priority)])
 
 
 def deliver_again(task_ids: list[str]) -> None:

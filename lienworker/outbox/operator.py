@@ -49,7 +49,8 @@ def _in_chunks(task_ids: Sequence[str], action: str, what: str, act: Callable[[s
 
 def _retry(task_id: str) -> bool:
     row = all_rows(
-        "SELECT url, queue, priority FROM tasks WHERE task_id = ? AND status IN ('failed', 'expired')", (task_id,)
+        "SELECT url, queue, priority FROM tasks WHERE task_id = ? AND status IN ('failed', 'expired') AND url <> ''",
+        (task_id,),
     )
     if not row:
         return False

@@ -47,7 +47,8 @@ def register_in_transaction(
         know_hosts(set(hosts.values()), politeness or {})
         tasks.insert_tasks(new)
         add_entries([_first_row(task_id, task, hosts[task_id], paused) for task_id, task in new.items()])
-    refreshed = _refresh({task_id: by_id[task_id] for task_id in known}, paused) if refresh else 0
+    found_again = tasks.give_addresses({task_id: by_id[task_id] for task_id in known})
+    refreshed = _refresh({task_id: by_id[task_id] for task_id in (known if refresh else found_again)}, paused)
     _lift([task_id for task_id in known if by_id[task_id].queue == "urgent"])
     _join_import(by_id, known)
     return Registered(len(new), len(batch) - len(new) - refreshed, refreshed)

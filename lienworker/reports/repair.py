@@ -20,14 +20,16 @@ from lienworker.errors import BusyError, StoreError
 from lienworker.outbox import mending
 from lienworker.outbox.balance import TALLY_TABLES, balances, book_losses, count_again, wrong_tallies
 from lienworker.outbox.deliveries import configure
+from lienworker.outbox.losses import account
 from lienworker.reports.doctor import READ_BY_DEFAULT
 from lienworker.settings import Settings
 from lienworker.store import damage, pending, salvage, swap
-from lienworker.store.audit import note_action
+from lienworker.store.audit import actions, note_action
 from lienworker.store.clock import rfc3339
 from lienworker.store.database import close, connect, open_store, write
 from lienworker.store.folder import DataFolder, try_lock
 from lienworker.store.leftovers import old_leftovers, remove_leftovers
+from lienworker.store.orphans import mend_rows
 
 #: Whoever looks whether a stack runs has the lock for as long as it looks.
 _LOCK_SECONDS = 1.0
@@ -95,7 +97,7 @@ def database_repair(folder: DataFolder) -> Repair | None:
 def _mend_database(folder: DataFolder, stamp: str) -> None:
     if salvage.rebuild_indexes():
         with write("repair"):
-            note_action("repair", "indexes of the database", 1)
+            note_action("repair", "database: its indexes were made again", 1)
         return
     saved = salvage.salvage_into(folder.database, swap.part_of(folder), TALLY_TABLES)
     if not any(saved.rows.values()):
@@ -106,9 +108,10 @@ def _mend_database(folder: DataFolder, stamp: str) -> None:
             " again: the raw pages are still there."
         )
     with write("salvage_books"):
+        words = account(saved)
         count_again()
         mending.report_again()
-        note_action("repair", f"database: {saved.in_words()}"[:500], book_losses())
+        note_action("repair", words[:500], book_losses())
     if salvage.integrity_problems():
         raise StoreError("The salvaged database is not whole either; nothing was changed. Restore a backup.")
     salvage.close_for_good()
@@ -122,37 +125,50 @@ def other_repairs(folder: DataFolder, *, deep: bool, refetch: bool) -> list[Repa
     stamp = _stamp()
     found = [
         *_rows(),
-        *_steps(),
+        *_steps(folder),
         *_counts(),
         *_raw_files(folder, stamp, deep=deep, refetch=refetch),
         *_other_files(folder, stamp),
-        *_pending(folder),
+        *_pending(folder, stamp),
     ]
     if folder.damage_note.exists():
         found.append(Repair("damage note", "the stack may start again", 1, folder.damage_note.unlink))
     return found
 
 
-def carry_out(repair: Repair) -> None:
-    """Does it and keeps it in the audit. The database's own repair writes its own line, into what it has made."""
+def carry_out(folder: DataFolder, repair: Repair) -> str:
+    """Does it and keeps it in the audit; gives what there is to say about it.
+
+    The database's own repair writes its own line, into what it has made: so whoever finishes it for one who was killed
+    knows as well what was saved and what was lost.
+    """
     repair.act()
-    if repair.check != "database":
-        with write("repair"):
-            note_action("repair", f"{repair.check}: {repair.words}"[:500], repair.n)
+    if repair.check == "database":
+        open_store(folder.root)
+        return next((row["what"] for row in actions(1) if row["action"] == "repair"), repair.check)
+    with write("repair"):
+        note_action("repair", f"{repair.check}: {repair.words}"[:500], repair.n)
+    return repair.check
 
 
 def _rows() -> Iterator[Repair]:
     n = salvage.unusable_rows()
     if n:
-        words = f"{n:,} rows without their task, or unreadable: a task is made again from its page, other rows go"
-        yield Repair("references", words, n, _in_transaction(salvage.drop_unusable_rows))
+        words = (
+            f"{n:,} rows without their task, or unreadable: tasks are made again from pages, results and steps;"
+            " unreadable results go, and are made again"
+        )
+        yield Repair("references", words, n, _in_transaction(mend_rows))
 
 
-def _steps() -> Iterator[Repair]:
+def _steps(folder: DataFolder) -> Iterator[Repair]:
     stranded = mending.stranded_tasks()
     if stranded:
-        words = f"{len(stranded):,} tasks lack their next step or their result: they go round again"
-        act = _in_transaction(lambda: mending.send_round_again(mending.stranded_tasks()))
+        words = (
+            f"{len(stranded):,} tasks lack their next step or their result: they go on from the stored page where that"
+            " is whole, and are fetched where it is not"
+        )
+        act = _in_transaction(lambda: mending.do_again(folder.root, mending.stranded_tasks()))
         yield Repair("tasks", words, len(stranded), act)
     unsent = mending.undelivered_results()
     if unsent:
@@ -209,11 +225,15 @@ def _other_files(folder: DataFolder, stamp: str) -> Iterator[Repair]:
         yield Repair("leftovers", words, len(parts), lambda: remove_leftovers(folder))
 
 
-def _pending(folder: DataFolder) -> Iterator[Repair]:
+def _pending(folder: DataFolder, stamp: str) -> Iterator[Repair]:
     n = len(pending.differences(folder))
     if n:
-        words = f"{n:,} files in {folder.pending} differ from the database: they are made again from it"
-        yield Repair("pending files", words, n, lambda: pending.rebuild(folder))
+        words = (
+            f"{n:,} files in {folder.pending} differ from the database: they are made again from it; those that no row"
+            " names go to quarantine"
+        )
+        put_away = partial(damage.put_into_quarantine, folder, stamp=stamp)
+        yield Repair("pending files", words, n, lambda: pending.rebuild(folder, put_away))
 
 
 def _put_away(folder: DataFolder, paths: list[Path], stamp: str) -> None:

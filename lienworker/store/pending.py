@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,11 @@ def _is_as_stored(path: Path, row: dict[str, Any]) -> bool:
         return False
 
 
-def rebuild(folder: DataFolder) -> tuple[int, int]:
-    """Makes the folder match the database; gives how many files were made and how many removed."""
+def rebuild(folder: DataFolder, put_away: Callable[[Path], object] = Path.unlink) -> tuple[int, int]:
+    """Makes the folder match the database; gives how many files were made and how many were put away.
+
+    Those are of results that were delivered or archived. After a damage they may be all that is left of one.
+    """
     there = {entry.name for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
     made = 0
     for row in dict_rows("SELECT * FROM results WHERE synced = 0 AND json_path IS NOT NULL"):
@@ -105,5 +109,6 @@ def rebuild(folder: DataFolder) -> tuple[int, int]:
             write_pending(folder, whole)
             made += 1
     for name in there:
-        (folder.pending / name).unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            put_away(folder.pending / name)
     return made, len(there)

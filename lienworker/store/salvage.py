@@ -25,6 +25,7 @@ from lienworker.store.database import (
     write,
 )
 from lienworker.store.migrations import migrate
+from lienworker.store.orphans import MadeAgain, make_pages_again, mend_rows
 
 #: Ranges in a row that cannot be read; after that many the rest of a table is given up.
 _MOST_FAILURES = 20_000
@@ -40,11 +41,9 @@ class Salvaged:
 
     rows: dict[str, int] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
-
-    def in_words(self) -> str:
-        saved = ", ".join(f"{n:,} {table}" for table, n in self.rows.items() if n)
-        lost = f"; rows were lost from {', '.join(self.damaged)}" if self.damaged else ""
-        return f"saved {saved or 'nothing'}{lost}"
+    #: How many tasks there were, by the old file's own count; None where that cannot be read.
+    tasks_before: int | None = None
+    made_again: MadeAgain = field(default_factory=MadeAgain)
 
 
 def integrity_problems(most: int = 5) -> list[str]:
@@ -74,9 +73,10 @@ def rebuild_indexes() -> bool:
 
 
 def salvage_into(broken: Path, new: Path, leave_out: Collection[str]) -> Salvaged:
-    """Makes `new` with all that can be read of `broken`. Tables to leave out are counted again by the caller.
+    """Makes `new` with all that can be read of `broken`, and with what that tells of the rest.
 
-    The broken file is read over a connection of its own: its errors would spoil a transaction that it is part of.
+    Tables to leave out are counted again by the caller. The broken file is read over a connection of its own: its
+    errors would spoil a transaction that it is part of.
     """
     new.unlink(missing_ok=True)
     os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # SQLite would ask the umask
@@ -90,7 +90,9 @@ def salvage_into(broken: Path, new: Path, leave_out: Collection[str]) -> Salvage
         for name, _ in triggers:
             execute(f"DROP TRIGGER {name}")
         _copy_tables(source, saved, leave_out)
-        drop_unusable_rows()
+        saved.tasks_before = _tasks_before(source)
+        saved.made_again = mend_rows()
+        saved.made_again.pages = make_pages_again(broken.parent)
         for _, sql in triggers:
             execute(sql)
     return saved
@@ -134,8 +136,8 @@ class _Copier:
     _failures: int = 0
 
     def copy(self) -> None:
-        if not self.names:
-            self.is_damaged = True
+        if not self.names:  # a file of an older version has no such table, which is no damage
+            self.is_damaged = _read(self.source, "SELECT 1 FROM sqlite_master WHERE name = ?", self.table) != []
         elif self._has_rowid():
             lowest, highest = self._ends()
             for low in range(lowest, highest + 1, _RANGE):
@@ -206,29 +208,10 @@ def _keep_sequences(source: sqlite3.Connection) -> None:
         execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", (seq, name))
 
 
-def drop_unusable_rows() -> None:
-    """A task whose row is lost is made again from its page; what has not even that, cannot be done any more.
-
-    A result that cannot be read goes: its task is sent round again.
-    """
-    execute("UPDATE tasks SET target_json = '{}' WHERE NOT json_valid(target_json)")
-    _rebuild_tasks()
-    execute("DELETE FROM results WHERE NOT json_valid(data)")
-    for table in ("pages", "results", "outbox"):
-        execute(f"DELETE FROM {table} WHERE task_id NOT IN (SELECT task_id FROM tasks)")
-
-
-def _rebuild_tasks() -> None:
-    """Tasks that pages and results speak of and that are not there, from what these know."""
-    execute(
-        "INSERT INTO tasks (task_id, source, platform, state, county, parcel_id, url, status, generation, created_at,"
-        " received_at, updated_at, completed_at)"
-        " SELECT p.task_id, 'local_file', r.platform, r.state, r.county, r.parcel_id, p.url,"
-        " CASE WHEN r.task_id IS NULL THEN 'pending' ELSE 'completed' END, max(p.generation), min(p.fetched_at),"
-        " min(p.fetched_at), max(p.fetched_at), r.scraped_at"
-        " FROM pages p LEFT JOIN results r ON r.task_id = p.task_id"
-        " WHERE p.task_id NOT IN (SELECT task_id FROM tasks) GROUP BY p.task_id"
-    )
+def _tasks_before(source: sqlite3.Connection) -> int | None:
+    found = _read(source, "SELECT sum(n) FROM tally WHERE kind = 'task'")
+    n = found[0][0] if found else None
+    return n if isinstance(n, int) else None
 
 
 def close_for_good() -> None:

@@ -14,11 +14,19 @@ from lienworker.store.database import all_rows, dict_rows, execute, execute_many
 STATUSES = ("pending", "processing", "completed", "failed", "expired")
 QUEUES = ("urgent", "default")
 DEFAULT_PRIORITY = 3
+#: Why a task has failed whose row was lost, and which no other row names the page of.
+ADDRESS_LOST = "address_lost"
 
 _INSERT = """
 INSERT INTO tasks (task_id, source, platform, state, county, parcel_id, url, target_json, queue, priority,
                    import_id, created_at, received_at, updated_at, expires_at, proxy)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_GIVE_ADDRESS = """
+UPDATE tasks SET url = ?, platform = coalesce(platform, ?), state = coalesce(state, ?), county = coalesce(county, ?),
+    parcel_id = coalesce(parcel_id, ?), target_json = ?
+WHERE task_id = ?
 """
 
 
@@ -68,12 +76,30 @@ def insert_tasks(tasks: Mapping[str, NewTask]) -> None:
 
 
 def _row(task_id: str, task: NewTask, now: str) -> tuple[Any, ...]:
-    target = json.dumps(task.target) if task.target else "{}"
     return (
-        task_id, task.source, task.platform, task.state, task.county, task.parcel_id, task.url, target,
+        task_id, task.source, task.platform, task.state, task.county, task.parcel_id, task.url, _target(task),
         task.queue, task.priority, task.import_id, task.created_at or now, now, now,
         task.expires_at, task.proxy,
     )  # fmt: skip
+
+
+def _target(task: NewTask) -> str:
+    return json.dumps(task.target) if task.target else "{}"
+
+
+def give_addresses(named: Mapping[str, NewTask]) -> set[str]:
+    """To known tasks that lost theirs with a damaged database; gives those that failed for want of one.
+
+    Part of a larger transaction.
+    """
+    sql = "SELECT task_id, reason FROM tasks WHERE task_id IN (SELECT value FROM json_each(?)) AND url = ''"
+    lacking = [row for row in all_rows(sql, (json.dumps(list(named)),)) if named[row[0]].url] if named else []
+    execute_many(_GIVE_ADDRESS, ((*_about(named[task_id]), task_id) for task_id, _ in lacking))
+    return {task_id for task_id, reason in lacking if reason == ADDRESS_LOST}
+
+
+def _about(task: NewTask) -> tuple[Any, ...]:
+    return task.url, task.platform, task.state, task.county, task.parcel_id, _target(task)
 
 
 def join_import(task_ids: Iterable[str], import_id: int) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import tarfile
@@ -82,6 +83,7 @@ def test_a_backup_can_be_restored_and_is_whole(root: Path, tmp_path: Path) -> No
 
     assert done.exit_code == 0, done.output + repr(done.exception)
     folder = open_store(new)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in new.rglob("*") if path.is_dir()} == {0o700}
     assert (new / "worker_id").read_text() == (root / "worker_id").read_text()
     pages = all_rows("SELECT path, sha256 FROM pages")
     assert len(pages) == 4
