@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from lienworker import __version__
 from lienworker.errors import SettingsError
@@ -18,12 +19,18 @@ USER_AGENT = f"lienworker/{__version__} (county parcel research)"
 _LEVELS = ("debug", "info", "warning", "error")
 
 
-def _text(value: str) -> str:
+def _line(value: str) -> str:
+    """What goes into a header: a line break there would be refused with every single request."""
+    if not value.isprintable():
+        raise ValueError("use one line of printable characters")
     return value
 
 
 def _folder(value: str) -> Path:
-    return Path(value).expanduser().absolute()
+    try:
+        return Path(value).expanduser().absolute()
+    except RuntimeError:
+        raise ValueError("there is no such home folder") from None
 
 
 def _flag(value: str) -> bool:
@@ -82,18 +89,68 @@ def _days(value: str) -> float:
 
 def _url(*schemes: str) -> Callable[[str], str]:
     def parse(value: str) -> str:
-        scheme, mark, rest = value.strip().partition("://")
+        value = value.strip()
+        scheme, mark, rest = value.partition("://")
         if not mark or scheme.lower() not in schemes or not rest:
             raise ValueError(f"use an address that begins with {' or '.join(f'{s}://' for s in schemes)}")
-        return value.strip().rstrip("/") if scheme.startswith("http") else value.strip()
+        _check_address(value)
+        return value.rstrip("/") if scheme.lower().startswith("http") else value
 
     return parse
+
+
+def _check_address(value: str) -> None:
+    """An address that only the one who calls it finds wrong is found wrong again and again.
+
+    In words of our own: what Python says of a wrong address can quote the password in it.
+    """
+    parts = _split(value)
+    if parts.scheme == "unix":
+        if parts.hostname or not parts.path.strip("/"):
+            raise ValueError("use unix:// and the whole path of the socket, such as unix:///run/redis.sock")
+    else:
+        _host(parts.hostname or "")
+
+
+def _split(value: str) -> SplitResult:
+    hint = "a password with one of /?#[]% needs it percent-encoded"
+    try:
+        parts = urlsplit(value)
+        is_possible = value.isprintable() and " " not in parts.netloc and parts.port != 0
+    except ValueError:
+        is_possible = False
+    if not is_possible:
+        raise ValueError(f"use a host and a port from 1 to 65535, without spaces; {hint}")
+    return parts
+
+
+def _host(value: str) -> str:
+    """A host name that can be asked for, or an address."""
+    try:
+        is_possible = bool(value) and value.isprintable() and " " not in value and len(value.encode("idna")) <= 253
+    except UnicodeError:  # an empty or an endless label
+        is_possible = False
+    if not is_possible:
+        raise ValueError("use a host name or an address")
+    return value
 
 
 def _worker_id(value: str) -> str:
     if not 1 <= len(value) <= 128 or not value.isascii() or not value.isprintable() or " " in value:
         raise ValueError("use 1 to 128 plain characters without spaces")
     return value
+
+
+def _settings_file() -> dict[str, str]:
+    """What `.env` in the current folder says."""
+    from dotenv import dotenv_values
+
+    try:
+        return {name: value for name, value in dotenv_values(".env").items() if value is not None}
+    except UnicodeDecodeError:
+        raise SettingsError(".env", f"the one in {Path.cwd()} is not UTF-8 text; save it as UTF-8.") from None
+    except OSError as problem:
+        raise SettingsError(".env", f"the one in {Path.cwd()} cannot be read: {problem.strerror}.") from None
 
 
 def _setting(env: str, default: Any, parse: Callable[[str], Any], doc: str, *, secret: bool = False) -> Any:
@@ -137,7 +194,7 @@ class Settings:
     gateway_url: str | None = _setting(
         "GATEWAY_URL", None, _url("http", "https"), "The Gateway's address. Unset: the mode is standalone."
     )
-    gateway_token: str | None = _setting("GATEWAY_TOKEN", None, _text, "The Gateway's worker token.", secret=True)
+    gateway_token: str | None = _setting("GATEWAY_TOKEN", None, _line, "The Gateway's worker token.", secret=True)
     worker_id: str | None = _setting(
         "WORKER_ID",
         None,
@@ -200,7 +257,7 @@ class Settings:
         "Host names, addresses or networks in private ranges that may be fetched, with commas; `all` for every one.",
     )
     robots: str = _setting("LIENWORKER_ROBOTS", "obey", _choice("obey", "ignore"), "Whether robots.txt is obeyed.")
-    user_agent: str = _setting("LIENWORKER_USER_AGENT", USER_AGENT, _text, "What we call ourselves to county sites.")
+    user_agent: str = _setting("LIENWORKER_USER_AGENT", USER_AGENT, _line, "What we call ourselves to county sites.")
     connect_timeout: float = _setting(
         "LIENWORKER_CONNECT_TIMEOUT", 10.0, _number(float, 0.1, 600), "Seconds to connect to a county site."
     )
@@ -294,12 +351,12 @@ class Settings:
         _folder,
         "A folder with platforms of your own: Python files, TOML or YAML definitions.",
     )
-    web_host: str = _setting("LIENWORKER_WEB_HOST", "127.0.0.1", _text, "Where the monitor listens.")
+    web_host: str = _setting("LIENWORKER_WEB_HOST", "127.0.0.1", _host, "Where the monitor listens.")
     web_port: int = _setting(
         "LIENWORKER_WEB_PORT", 5555, _number(int, 0, 65535), "The monitor's port; 0 turns it off in `up`."
     )
     web_token: str | None = _setting(
-        "LIENWORKER_WEB_TOKEN", None, _text, "What visitors of the monitor must know; needed off loopback.", secret=True
+        "LIENWORKER_WEB_TOKEN", None, _line, "What visitors of the monitor must know; needed off loopback.", secret=True
     )
     log_level: str = _setting("LIENWORKER_LOG_LEVEL", "info", _choice(*_LEVELS), "How much is logged.")
     log_levels: tuple[str, ...] = _setting(
@@ -346,10 +403,7 @@ class Settings:
     @classmethod
     def from_environment(cls) -> Settings:
         """The environment, over what `.env` in the current folder says."""
-        from dotenv import dotenv_values
-
-        file = {name: value for name, value in dotenv_values(".env").items() if value is not None}
-        return cls.from_mapping({**file, **os.environ})
+        return cls.from_mapping({**_settings_file(), **os.environ})
 
     def to_environment(self) -> dict[str, str]:
         """Every setting as a variable, for child processes; an empty one keeps `.env` from filling it in."""

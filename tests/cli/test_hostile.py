@@ -92,6 +92,76 @@ def refusal(values: dict[str, str]) -> SettingsError | None:
     return None
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LIENWORKER_PROXY", "http://proxy.example:80800"),
+        ("LIENWORKER_PROXY", "http://proxy.example:0"),
+        ("LIENWORKER_PROXY", "socks5://"),
+        ("LIENWORKER_PROXY", "http://me:geheim/wort@proxy.example:80"),
+        ("LIENWORKER_PROXY", "http://:80"),
+        ("GATEWAY_URL", "http://[::1"),
+        ("GATEWAY_URL", "http://gate way.example"),
+        ("GATEWAY_URL", "http://gate\nway.example"),
+        ("GATEWAY_URL", "http://gateway..example"),
+        ("GATEWAY_URL", f"http://{'a' * 64}.example"),
+        ("GATEWAY_TOKEN", "geheim\r\nX-Other: 1"),
+        ("REDIS_URL", "redis://h:abc"),
+        ("REDIS_URL", "redis:///0"),
+        ("REDIS_URL", "unix://"),
+        ("REDIS_URL", "unix://run/redis.sock"),
+        ("LIENWORKER_USER_AGENT", "us\r\nX-Other: 1"),
+        ("LIENWORKER_USER_AGENT", "us\x1b[2J"),
+        ("LIENWORKER_WEB_HOST", "a..b"),
+        ("LIENWORKER_WEB_HOST", "127.0.0.1 "),
+        ("LIENWORKER_DATA_DIR", "~nosuchuser/x"),
+        ("LIENWORKER_PLATFORMS", "~nosuchuser/x"),
+    ],
+)
+def test_a_value_that_could_only_fail_later_is_refused_by_name(name: str, value: str) -> None:
+    problem = refusal({"GATEWAY_TOKEN": "t", name: value})
+    assert problem
+    assert problem.name == name
+    assert "geheim" not in str(problem)
+    assert str(problem).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LIENWORKER_PROXY", "http://me:p@ss%2Fword@proxy.example:8080"),
+        ("LIENWORKER_PROXY", "socks5h://[::1]:1080"),
+        ("GATEWAY_URL", "https://gateway.example/api"),
+        ("GATEWAY_URL", "http://bücher.example"),
+        ("REDIS_URL", "redis://:pw@h:6379/0?socket_timeout=5"),
+        ("REDIS_URL", "unix:///run/a folder/redis.sock?db=1"),
+        ("REDIS_URL", "unix://me:pw@/run/redis.sock"),
+        ("LIENWORKER_USER_AGENT", "us/1 (+https://us.example; Ä)"),
+        ("LIENWORKER_WEB_HOST", "::1"),
+        ("LIENWORKER_WEB_HOST", "0.0.0.0"),
+    ],
+)
+def test_a_value_that_can_be_used_is(name: str, value: str) -> None:
+    settings = Settings.from_mapping({"GATEWAY_TOKEN": "t", name: value})
+    assert settings.to_environment()[name] == value
+
+
+def test_a_settings_file_that_is_no_text_is_one_sentence(node: Node) -> None:
+    (node.data.parent / ".env").write_bytes("STANDALONE=true # für immer\n".encode("latin-1"))
+    done = node.cli("status")
+    assert done.returncode == 2
+    assert done.stderr == f"Error: .env: the one in {node.data.parent} is not UTF-8 text; save it as UTF-8.\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that nobody can read, not even root")
+def test_a_settings_file_that_cannot_be_read_is_one_sentence(node: Node) -> None:
+    (node.data.parent / ".env").symlink_to("/proc/self/mem")
+    done = node.cli("status")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"Error: .env: the one in {node.data.parent} cannot be read: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_settings_that_pass_the_check_can_be_used(node: Node) -> None:
     """A value that only breaks later would break with a trace."""
     chance = random.Random(6)
