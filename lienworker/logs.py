@@ -1,7 +1,7 @@
 """Logs: readable lines on a terminal, JSON lines otherwise, from our own code and from libraries alike.
 
 Secrets never get into a line: what the settings hold as a secret is blotted out, and so is what stands before the @ of
-an address, wherever it comes from.
+an address or behind its `password=`, wherever it comes from.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, TextIO
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 from lienworker.settings import Settings
 
@@ -26,7 +26,10 @@ SOMETIMES = ("action", "task_id", "topic", "reason", "platform", "county", "trac
 #: Loggers that tell more than an operator wants to know, unless he asks for it.
 _CHATTY = ("dramatiq", "periodiq", "asyncio", "aiohttp")
 _BLOT = "***"
-_USERINFO = re.compile(r"(?<=://)[^/@\s'\"]+(?=@)")
+#: To the last @ of the address: a password may have one, too.
+_USERINFO = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
+#: As Redis takes it: redis://host/0?password=…
+_PASSWORD = re.compile(r"(?<=[?&]password=)[^&#\s'\"]+")
 #: Shorter ones would blot out ordinary words.
 _SHORTEST_SECRET = 4
 
@@ -44,17 +47,19 @@ class Blotter:
         self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def __call__(self, text: str) -> str:
+        if self._secrets:  # first, while they are still whole
+            text = self._secrets.sub(_BLOT, text)
         if "@" in text:
             text = _USERINFO.sub(_BLOT, text)
-        return self._secrets.sub(_BLOT, text) if self._secrets else text
+        return _PASSWORD.sub(_BLOT, text) if "password=" in text else text
 
 
 def _parts_of(value: str) -> set[str]:
-    """A token as it is; of an address, its password in both spellings."""
+    """A token as it is; of an address, its passwords in all spellings."""
     if "://" not in value:
         return {value}
-    password = urlsplit(value).password
-    return {password, unquote(password)} if password else set()
+    passwords = {*_PASSWORD.findall(value), urlsplit(value).password or ""}
+    return {spelling for word in passwords for spelling in (word, unquote(word), unquote_plus(word))}
 
 
 class Lines(logging.Formatter):
@@ -92,9 +97,12 @@ class PlainLines(Lines):
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
-        message = "".join(mark if mark.isprintable() else " " for mark in self.blot(record.getMessage()))
-        line = f"{at} {record.levelname:<7} {message}"
-        return f"{line}\n{self.trace(record)}" if record.exc_info else line
+        line = f"{at} {record.levelname:<7} {_harmless(self.blot(record.getMessage()))}"
+        return "\n".join((line, *map(_harmless, self.trace(record).split("\n")))) if record.exc_info else line
+
+
+def _harmless(line: str) -> str:
+    return "".join(mark if mark.isprintable() else " " for mark in line)
 
 
 def setup_logging(settings: Settings, part: str, stream: TextIO | None = None) -> None:

@@ -122,6 +122,19 @@ def test_a_person_gets_readable_lines_that_cannot_move_the_cursor() -> None:
     assert re.fullmatch(r"\d\d:\d\d:\d\d WARNING a \[2Jb c\n", stream.getvalue())
 
 
+def test_a_trace_cannot_move_the_cursor_either() -> None:
+    stream = io.StringIO()
+    setup_logging(Settings(log_format="text"), "worker", stream)
+    try:
+        raise ValueError("a\x1b[2Jb\rc\u2028d")
+    except ValueError:
+        logging.getLogger("x").exception("oh")
+    lines = stream.getvalue().split("\n")
+    assert lines[1] == "Traceback (most recent call last):"
+    assert lines[-2:] == ["ValueError: a [2Jb c d", ""]
+    assert all(line.isprintable() for line in lines)
+
+
 def test_secrets_are_blotted_out_wherever_they_turn_up() -> None:
     stream = io.StringIO()
     settings = Settings(
@@ -145,6 +158,23 @@ def test_secrets_are_blotted_out_wherever_they_turn_up() -> None:
     for secret in ("geheim", "besuch", "p%40ss", "p@ss", "hunter", "whatever"):
         assert secret not in text
     assert "redis://***@redis:6379/0" in text
+
+
+PROXY, REDIS = "http://user:p@ssword@proxy:80", "redis://h/0?password=a%20b%2Bcd&db=1"
+
+
+@pytest.mark.parametrize(
+    ("settings", "text", "blotted"),
+    [
+        ({"LIENWORKER_PROXY": PROXY}, f"cannot reach {PROXY}/x", "cannot reach http://***@proxy:80/x"),
+        ({}, f"a task's own: {PROXY}/x@y", "a task's own: http://***@proxy:80/x@y"),
+        ({}, f"'{PROXY}' and a@b", "'http://***@proxy:80' and a@b"),
+        ({"REDIS_URL": REDIS}, f"{REDIS}: 'a b+cd'", "redis://h/0?password=***&db=1: '***'"),
+        ({}, "unix:///run/redis.sock?db=1&password=x, x", "unix:///run/redis.sock?db=1&password=*** x"),
+    ],
+)
+def test_no_end_of_a_password_is_left(settings: dict[str, str], text: str, blotted: str) -> None:
+    assert Blotter(Settings.from_mapping(settings))(text) == blotted
 
 
 def test_no_secrets_cost_nothing_and_short_ones_blot_out_no_words() -> None:
