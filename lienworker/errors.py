@@ -4,9 +4,10 @@ LienworkerError
 ├── OperatorError          the operator's fault: one sentence, exit code 2
 │   ├── SettingsError      a wrong setting; names the variable
 │   ├── InputError         a file, line or argument that cannot be used
-│   └── BusyError          another stack holds the data folder
+│   └── BusyError          another process holds the data folder; the same again later does it: exit code 75
 ├── PageError              the row's fault: this page or this address; has a reason and says if a retry makes sense
-├── StoreError             the local storage's fault: damaged, full or newer than this program
+├── StoreError             the local storage's fault: full, not to be read or newer than this program; exit code 3
+│   └── DamageError        the database is broken, and only a repair or a backup helps: exit code 4
 └── ShortageError          nobody's fault: the machine lacks files or memory for now; also an OSError
 """
 
@@ -52,6 +53,10 @@ class PageError(LienworkerError):
 
 class StoreError(LienworkerError):
     """The local storage cannot be used as it is."""
+
+
+class DamageError(StoreError):
+    """The database itself is broken: trying again makes nothing better, and may harm what can still be saved."""
 
 
 class ShortageError(OSError, LienworkerError):

@@ -1,7 +1,8 @@
 """What an operator types. This package imports nothing heavy at the top: `lienworker --help` must be quick.
 
 Exit codes: 0 all is well; 1 the work is done, but some of it failed, or trouble was found; 2 the command or a setting
-cannot be used; 3 the local storage cannot be used; 70 a bug; 130 stopped by Ctrl-C.
+cannot be used; 3 the local storage cannot be used; 4 the database is damaged; 70 a bug; 75 another process is at work
+on the data folder; 130 stopped by Ctrl-C. Services start again after 3, 70 and 75, but never after 2 and 4.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from lienworker.cli import (
     upkeep,
     web,
 )
-from lienworker.errors import LienworkerError, OperatorError
+from lienworker.errors import BusyError, DamageError, LienworkerError, OperatorError
 
 _DOCTOR = "`lienworker doctor` says more"
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -77,15 +78,27 @@ def _unexpected(problem: Exception) -> int:
     if os.environ.get("LIENWORKER_LOG_LEVEL") == "debug":
         raise problem
     if type(problem).__module__ in {"peewee", "sqlite3"}:
-        remedy = "`lienworker doctor --repair` saves what can be saved" if _is_damage(problem) else _DOCTOR
+        is_damage = _is_damage(problem)
+        remedy = "`lienworker doctor --repair` saves what can be saved" if is_damage else _DOCTOR
         click.echo(f"Error: the database cannot be used: {problem}. {remedy}.", err=True)
-        return 3
+        return 4 if is_damage else 3
     what = f"{type(problem).__name__}: {problem}"
     click.echo(f"Error: this should not happen: {what} (LIENWORKER_LOG_LEVEL=debug shows where)", err=True)
     return 70
 
 
-def _is_damage(problem: Exception) -> bool:
+def _expected(problem: LienworkerError) -> int:
+    """One sentence, and the code that says whether the same again may help."""
+    click.echo(f"Error: {problem}", err=True)
+    if isinstance(problem, BusyError):
+        return 75
+    if isinstance(problem, OperatorError):
+        return 2
+    # What SQLite said is told in other words by then, but it is still behind them.
+    return 4 if isinstance(problem, DamageError) or _is_damage(problem.__context__) else 3
+
+
+def _is_damage(problem: BaseException | None) -> bool:
     from lienworker.store.database import is_damage
 
     return is_damage(problem)
@@ -102,8 +115,7 @@ def main() -> None:
         problem.show()
         code = problem.exit_code
     except LienworkerError as problem:
-        click.echo(f"Error: {problem}", err=True)
-        code = 2 if isinstance(problem, OperatorError) else 3
+        code = _expected(problem)
     except BrokenPipeError:  # `… | head`: whoever read us has enough
         sys.stderr.close()
         code = 0

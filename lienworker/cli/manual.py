@@ -20,7 +20,9 @@ _EXIT_CODES = {
     "1": "The work is done, but some of it failed, or trouble was found.",
     "2": "The command or a setting cannot be used.",
     "3": "The local storage cannot be used.",
+    "4": "The database is damaged.",
     "70": "A bug.",
+    "75": "Another process is at work on the data folder.",
     "130": "Stopped by Ctrl-C.",
 }
 

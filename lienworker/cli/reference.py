@@ -31,7 +31,8 @@ Every command with its help, as `lienworker COMMAND --help` prints it. `python -
 This page is made from the program (`make docs`).
 
 Exit codes: 0 all is well; 1 the work is done, but some of it failed, or trouble was found; 2 the command or a setting
-cannot be used; 3 the local storage cannot be used; 70 a bug of ours; 130 stopped by Ctrl-C.
+cannot be used; 3 the local storage cannot be used; 4 the database is damaged; 70 a bug of ours; 75 another process is
+at work on the data folder; 130 stopped by Ctrl-C.
 """
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from lienworker.broker import redis_url
-from lienworker.errors import BusyError, OperatorError, SettingsError, StoreError
+from lienworker.errors import BusyError, DamageError, OperatorError, SettingsError
 from lienworker.lifeline import LIFELINE_FD
 from lienworker.outbox.leases import living
 from lienworker.settings import Settings
@@ -221,7 +221,7 @@ def _take_lock(folder: DataFolder, *, shared: bool) -> IO[str]:
 def refuse_damage(folder: DataFolder) -> None:
     words = known_damage(folder)
     if words:
-        raise StoreError(
+        raise DamageError(
             f"{folder.database} is damaged ({words}); the stack does not run on it."
             " `lienworker doctor --repair` saves what can be saved."
         )

@@ -20,8 +20,8 @@ Type=exec
 ExecStart={command}
 Restart=always
 RestartSec=5
-# A wrong setting does not get better by itself.
-RestartPreventExitStatus=2
+# A wrong setting and a damaged database do not get better by themselves.
+RestartPreventExitStatus=2 4
 # The supervisor stops its parts itself; what is left after that is killed.
 KillMode=mixed
 TimeoutStopSec=30

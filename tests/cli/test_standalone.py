@@ -194,7 +194,7 @@ def test_a_file_that_is_no_database_is_one_sentence(node: Node) -> None:
     (node.data / "lienworker.db").write_text("this is not a database, it is a text of some length" * 100)
     for command in (["status"], ["import", "-"], ["tasks", "list"]):
         done = node.cli(*command)
-        assert done.returncode == 3, done.stderr
+        assert done.returncode == 4, done.stderr
         assert "Traceback" not in done.stderr
         assert "lienworker.db" in done.stderr
 

@@ -20,7 +20,7 @@ from lienworker.cli import cli as lienworker
 from lienworker.demo.site import DemoSite, demo_site
 from lienworker.errors import LienworkerError
 from lienworker.store import database, swap
-from lienworker.store.folder import DataFolder
+from lienworker.store.folder import DataFolder, try_lock
 from tests.node import Node, wait_until, write_list
 
 pytestmark = pytest.mark.slow
@@ -243,11 +243,11 @@ def test_a_stack_stops_on_a_damaged_database_and_says_so_once(damaged: Node, cou
         zero_page(damaged.data / "lienworker.db", number)
     process = damaged.start("up")
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 3, output
+    assert process.returncode == 4, output
     assert "lienworker doctor --repair" in output
     assert "Traceback" not in output
     refused = damaged.cli("up")
-    assert refused.returncode == 3
+    assert refused.returncode == 4
     assert "is damaged" in refused.stderr
     repair(damaged)
     finish(damaged, county, tmp_path)
@@ -270,7 +270,7 @@ def test_a_repair_refuses_where_a_stack_runs(damaged: Node) -> None:
     try:
         wait_until(damaged.is_up, what="the stack")
         done = damaged.cli("doctor", "--repair", "--yes")
-        assert done.returncode == 2
+        assert done.returncode == 75
         assert "A stack runs" in done.stderr
     finally:
         process.terminate()
@@ -281,7 +281,7 @@ def test_a_repair_refuses_where_somebody_has_the_database_open(damaged: Node) ->
     with contextlib.closing(sqlite3.connect(damaged.data / "lienworker.db")) as mine:
         mine.execute("SELECT count(*) FROM tasks").fetchone()
         done = damaged.cli("doctor", "--repair", "--yes")
-    assert done.returncode == 2
+    assert done.returncode == 75
     assert f"is in use by process {os.getpid()}" in done.stderr
 
 
@@ -401,3 +401,9 @@ def test_counts_and_rows_that_somebody_changed_are_put_right(damaged: Node, coun
         assert f"Repaired: {check}." in said, said
     finish(damaged, county, tmp_path)
     assert damaged.sql("SELECT count(*) FROM outbox WHERE topic = 'upload_raw' AND state = 'held'")[0][0] >= SCRAPED
+
+
+def test_a_start_during_a_repair_is_refused_with_a_code_that_services_try_again(damaged: Node) -> None:
+    with contextlib.closing(try_lock(DataFolder(damaged.data).lock, shared=False)):
+        refused = damaged.cli("up")
+    assert refused.returncode == 75

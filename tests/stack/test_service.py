@@ -57,6 +57,15 @@ def test_systemd_finds_little_exposed(tmp_path: Path, in_parts: bool) -> None:
             assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.parametrize("in_parts", [True, False])
+def test_only_what_does_not_pass_by_itself_keeps_a_unit_down(in_parts: bool) -> None:
+    """A wrong setting and a damaged database; not a full disk, a bug or a repair that is at work on the folder."""
+    services = {name: text for name, text in Service(PROGRAM, True, in_parts).units().items() if "target" not in name}
+    for text in services.values():
+        assert "\nRestart=always\n" in text
+        assert "\nRestartPreventExitStatus=2 4\n" in text
+
+
 @pytest.fixture
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A `systemctl` that only writes down what it was told."""

@@ -25,7 +25,7 @@ def stack(node: Node):
 
 def test_a_second_stack_on_the_same_folder_refuses_in_one_sentence(node: Node, stack) -> None:
     second = node.cli("up")
-    assert second.returncode == 2
+    assert second.returncode == 75
     assert "Another stack runs on" in second.stderr
     assert "Traceback" not in second.stderr
 
