@@ -116,7 +116,8 @@ def _split(value: str) -> SplitResult:
     hint = "a password with one of /?#[]% needs it percent-encoded"
     try:
         parts = urlsplit(value)
-        is_possible = value.isprintable() and " " not in parts.netloc and parts.port != 0
+        # The path of a socket is a folder's name, which can be anything.
+        is_possible = (value.isprintable() or parts.scheme == "unix") and " " not in parts.netloc and parts.port != 0
     except ValueError:
         is_possible = False
     if not is_possible:

@@ -136,6 +136,7 @@ def test_a_value_that_could_only_fail_later_is_refused_by_name(name: str, value:
         ("REDIS_URL", "redis://:pw@h:6379/0?socket_timeout=5"),
         ("REDIS_URL", "unix:///run/a folder/redis.sock?db=1"),
         ("REDIS_URL", "unix://me:pw@/run/redis.sock"),
+        ("REDIS_URL", "unix:///srv/\udcfc\x1b/redis.sock"),
         ("LIENWORKER_USER_AGENT", "us/1 (+https://us.example; Ä)"),
         ("LIENWORKER_WEB_HOST", "::1"),
         ("LIENWORKER_WEB_HOST", "0.0.0.0"),
