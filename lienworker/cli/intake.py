@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -86,7 +87,7 @@ def import_file(settings: Settings, file: str, how: How, stop: object = None) ->
     folder = open_folder(settings)
     refuse_new_work(folder, settings)
     importer = _importer(settings, file, how)
-    rejects = RejectsFile(folder.rejects / f"{_plain_name(importer.name)}.rejects.csv")
+    rejects = RejectsFile(folder.rejects / f"{_plain_name(importer.name)}-{secrets.token_hex(3)}.rejects.csv")
 
     def look(_tally: Tally) -> None:
         if stop:

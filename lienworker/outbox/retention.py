@@ -237,10 +237,12 @@ def _purge_history(keep: Keep, folder: DataFolder, purged: Purged) -> None:
         return
     old = rfc3339(_before(keep.history))
     sql = "SELECT rejects_path FROM imports WHERE rejects_path IS NOT NULL AND coalesce(finished_at, started_at) < ?"
-    rejects = {path for (path,) in all_rows(sql, (old,))}
+    # By name: a restored folder is seldom where it was.
+    rejects = {Path(path).name for (path,) in all_rows(sql, (old,))}
     with write("purge_history"):
         purged.history += sum(_history(keep, "DELETE"))
-        rejects -= {path for (path,) in all_rows("SELECT rejects_path FROM imports WHERE rejects_path IS NOT NULL")}
-    for path in map(Path, rejects):
-        if path.parent == folder.rejects and path.is_file():
+        kept = all_rows("SELECT rejects_path FROM imports WHERE rejects_path IS NOT NULL")
+        rejects -= {Path(path).name for (path,) in kept}
+    for path in (folder.rejects / name for name in rejects):
+        if path.is_file():
             path.unlink(missing_ok=True)

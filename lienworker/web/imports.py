@@ -41,10 +41,10 @@ def imports(_place: Place, _question: Question) -> Page:
 
 
 def rejects_file(place: Place, import_id: int) -> Path:
-    """The file of an import's rejects; only one that lies where rejects lie."""
+    """The file of an import's rejects, where rejects lie now: a restored folder is seldom where it was."""
     found = next((row for row in all_imports(100_000) if row["id"] == import_id), None)
-    path = Path(found["rejects_path"]) if found and found["rejects_path"] else None
-    if path is None or path.parent != place.folder.rejects or not path.is_file():
+    path = place.folder.rejects / Path(found["rejects_path"]).name if found and found["rejects_path"] else None
+    if path is None or not path.is_file():
         raise NotThereError("This import has no rejects file (any more).")
     return path
 

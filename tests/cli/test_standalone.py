@@ -256,6 +256,15 @@ def test_bad_rows_go_to_a_rejects_file_with_line_and_reason(node: Node, tmp_path
     assert node.sql("SELECT rows, added, rejected, status FROM imports") == [(3, 1, 2, "done")]
 
 
+def test_a_second_file_of_the_same_name_leaves_the_first_ones_rejects_alone(node: Node, tmp_path: Path) -> None:
+    for folder in ("may", "june"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "parcels.csv").write_text(f"url\nnot-a-url-of-{folder}\n")
+        node.cli("import", str(tmp_path / folder / "parcels.csv"))
+    paths = [Path(path) for (path,) in node.sql("SELECT rejects_path FROM imports ORDER BY id")]
+    assert ["not-a-url-of-may" in paths[0].read_text(), "not-a-url-of-june" in paths[1].read_text()] == [True, True]
+
+
 def test_strict_stops_at_the_first_bad_row(node: Node, tmp_path: Path) -> None:
     file = tmp_path / "parcels.csv"
     file.write_text("url\nhttp://county.example/1\nnot-a-url\nhttp://county.example/2\n")

@@ -490,6 +490,22 @@ def test_history_goes_after_its_time_and_counts_stay(worker: Lives, clock: Clock
     assert one_row("SELECT sum(n) FROM rollups WHERE name = 'county'")[0] == ever
 
 
+def test_old_rejects_go_wherever_the_folder_was_when_they_were_written(worker: Lives) -> None:
+    rejects = worker.runtime.folder.rejects
+    rejects.mkdir(exist_ok=True)
+    for name, at in (("old", "2001-01-01"), ("shared", "2001-01-01"), ("shared", "2101-01-01")):
+        (rejects / f"{name}.csv").write_text("x")
+        change(
+            "INSERT INTO imports (name, status, started_at, rejects_path) VALUES ('a', 'done', ?, ?)",
+            at,
+            f"/where/it/was/rejects/{name}.csv",
+        )
+
+    run(worker, Keep(math.inf, math.inf, math.inf, math.inf, 365))
+
+    assert [path.name for path in rejects.iterdir()] == ["shared.csv"]
+
+
 def test_a_purge_and_a_backup_do_not_meet(worker: Lives) -> None:
     with alone(worker.runtime.folder), pytest.raises(BusyError, match="wait until it is done"):
         run(worker)

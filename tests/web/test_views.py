@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -237,6 +238,18 @@ def test_a_dropped_file_is_imported_and_its_rejects_can_be_fetched(here: Monitor
     rejects = here.ask(f"/imports/{row['id']}/rejects")
     assert "not a url" in rejects.text
     assert not list(seeded.data.glob(".upload-*"))
+
+
+def test_rejects_can_be_fetched_from_a_folder_that_was_restored_elsewhere(seeded: Node, tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("url\nnot a url\n")
+    seeded.cli("import", str(tmp_path / "list.csv"))
+    seeded.cli("backup", str(tmp_path / "b.tar"))
+    moved = Node(tmp_path / "elsewhere", **seeded.settings)
+    assert moved.cli("restore", "--moved", str(tmp_path / "b.tar")).returncode == 0
+    shutil.rmtree(seeded.data)
+    with monitor(moved) as there:
+        row = there.ask("/api/imports").json["rows"][0]
+        assert "not a url" in there.ask(f"/imports/{row['id']}/rejects").text
 
 
 def test_a_file_that_cannot_be_read_is_one_sentence(here: Monitor) -> None:
