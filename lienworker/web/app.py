@@ -133,18 +133,22 @@ def _add_actions(server: Server, app: web.Application) -> None:
     app.router.add_post("/act/{kind}/{verb}", act)
 
 
-async def _listen(runner: web.AppRunner, host: str, port: int, stopped: asyncio.Event) -> None:
-    """By hand a taken port is an error. As a part of the stack it is waited for: the rest must not suffer from it."""
+async def _listen(runner: web.AppRunner, host: str, port: int, stopped: asyncio.Event) -> bool:
+    """By hand a taken port is an error. As a part of the stack it is waited for: the rest must not suffer from it.
+
+    False where it was stopped before it could listen.
+    """
     while not stopped.is_set():
         try:
             await web.TCPSite(runner, host, port).start()
-            return
+            return True
         except OSError as problem:
             if LIFELINE_FD not in os.environ:
                 raise
             logger.warning("the monitor cannot listen on %s port %d yet: %s", host, port, problem.strerror)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stopped.wait(), _TAKEN_SECONDS)
+    return False
 
 
 async def serve(place: Place, guard: Guard, port: int, say: logging.Logger = logger) -> None:
@@ -163,8 +167,8 @@ async def serve(place: Place, guard: Guard, port: int, say: logging.Logger = log
 
     watch_supervisor(stop_soon)
     try:
-        await _listen(runner, guard.host, port, stopped)
-        say.info("the monitor listens on %s port %d", guard.host, port, extra={"action": "web"})
+        if await _listen(runner, guard.host, port, stopped):
+            say.info("the monitor listens on %s port %d", guard.host, port, extra={"action": "web"})
         await stopped.wait()
     finally:
         await runner.cleanup()

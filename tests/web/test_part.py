@@ -27,6 +27,19 @@ def test_the_monitor_is_a_part_only_where_it_is_wanted() -> None:
     assert "web" not in names(Settings(web_port=0), with_web=True)
 
 
+def test_one_that_never_listened_does_not_say_so_when_it_stops(node: Node) -> None:
+    reader, writer = os.pipe()
+    surroundings = node.environment(**{LIFELINE_FD: str(reader), "LIENWORKER_WEB_HOST": "nope.invalid"})
+    command = [sys.executable, "-m", "lienworker", "web", "--port", str(free_port())]
+    part = subprocess.Popen(command, env=surroundings, pass_fds=(reader,), stderr=subprocess.PIPE, text=True)
+    assert part.stderr is not None
+    wait_until(lambda: "cannot listen" in part.stderr.readline(), what="it to say that it waits")
+    os.close(writer)
+    _, rest = part.communicate(timeout=10)
+    os.close(reader)
+    assert "listens" not in rest
+
+
 @pytest.mark.slow
 def test_it_waits_for_a_taken_port_and_ends_with_its_supervisor(node: Node) -> None:
     port = free_port()
