@@ -41,7 +41,17 @@ def install(parts: bool, program: Path | None, for_user: bool | None, root: Path
     wanted = _service(program, for_user, root, in_parts=parts)
     _go(install_steps(wanted), dry_run=dry_run, yes=yes)
     if not dry_run:
-        click.echo(f"Done. Settings go into {wanted.settings_file}; then `systemctl restart {wanted.main_unit}`.")
+        click.echo(_next_step(wanted))
+
+
+def _next_step(installed: Service) -> str:
+    control = " ".join(installed.control)
+    if installed.lacks_redis:
+        return (
+            f"Installed, but not started: REDIS_URL is missing. Put it into {installed.settings_file}; "
+            f"then `{control} start {installed.main_unit}`."
+        )
+    return f"Done. Settings go into {installed.settings_file}; then `{control} restart {installed.main_unit}`."
 
 
 @service.command(epilog="Example: lienworker service uninstall --user")

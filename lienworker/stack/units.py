@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess  # systemctl and its kin, as argument lists  # nosec B404
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -82,6 +83,7 @@ _PARTS = {
     "lienworker-schedule.service": ("schedule", "up --only schedule"),
     "lienworker-web.service": ("monitor", "web"),
 }
+_HAS_REDIS = re.compile(r"""^\s*REDIS_URL\s*=\s*["']?[^\s"']""", re.MULTILINE)
 _SYSUSERS = 'u lienworker - "lienworker" /var/lib/lienworker\n'
 _SETTINGS = "# Settings of the lienworker services, one NAME=value a line; docs/settings.md has them all.\n"
 #: Where a hardened service cannot look.
@@ -108,6 +110,17 @@ class Service:
     @property
     def settings_file(self) -> Path:
         return (self._under("etc") if self.is_system else _config()) / "lienworker" / "lienworker.env"
+
+    @property
+    def control(self) -> tuple[str, ...]:
+        return ("systemctl",) if self.is_system else ("systemctl", "--user")
+
+    @property
+    def lacks_redis(self) -> bool:
+        """Whether the units would end at once: parts need a Redis that all of them know."""
+        if not self.in_parts or not self.settings_file.exists():
+            return self.in_parts
+        return not _HAS_REDIS.search(self.settings_file.read_text(encoding="utf-8", errors="replace"))
 
     def units(self) -> dict[str, str]:
         """The text of each unit by its name."""
@@ -169,20 +182,18 @@ def _files(service: Service) -> Iterator[Step]:
 
 
 def _start_commands(service: Service) -> Iterator[Step]:
-    control = ("systemctl",) if service.is_system else ("systemctl", "--user")
     if service.root != Path("/"):  # an image: nothing runs there yet
         names = service.units()
         yield _call("systemctl", f"--root={service.root}", "enable", *names)
         return
     if service.is_system:
         yield _call("systemd-sysusers", "lienworker.conf")
-    yield _call(*control, "daemon-reload")
-    yield _call(*control, "enable", "--now", *service.units())
+    yield _call(*service.control, "daemon-reload")
+    yield _call(*service.control, "enable", *(() if service.lacks_redis else ("--now",)), *service.units())
 
 
 def uninstall_steps(service: Service) -> list[Step]:
     """Removes all of our units, whichever are there. Data, settings and user stay."""
-    control = ("systemctl",) if service.is_system else ("systemctl", "--user")
     whole = Service(service.program, service.is_system, in_parts=False, root=service.root)
     parts = Service(service.program, service.is_system, in_parts=True, root=service.root)
     names = [name for name in {**parts.units(), **whole.units()} if _is_ours(service.unit_folder / name)]
@@ -191,7 +202,8 @@ def uninstall_steps(service: Service) -> list[Step]:
     removals = [Step(f"remove {service.unit_folder / name}", service.unit_folder / name) for name in names]
     if service.root != Path("/"):
         return [_call("systemctl", f"--root={service.root}", "disable", *names), *removals]
-    return [_call(*control, "disable", "--now", *names), *removals, _call(*control, "daemon-reload")]
+    stop, look = _call(*service.control, "disable", "--now", *names), _call(*service.control, "daemon-reload")
+    return [stop, *removals, look]
 
 
 def _check(service: Service) -> None:

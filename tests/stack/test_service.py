@@ -113,6 +113,21 @@ def test_for_one_user_installed_and_removed_again(recorded: Path, tmp_path: Path
     assert calls[-2:] == ["--user disable --now lienworker.service", "--user daemon-reload"]
 
 
+def test_parts_without_their_redis_are_installed_but_not_started(recorded: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "config" / "lienworker" / "lienworker.env"
+    done = lienworker("install", "--user", "--parts", "--yes")
+    assert "not started: REDIS_URL is missing" in done.output
+    assert f"Put it into {settings}; then `systemctl --user start lienworker.target`." in done.output
+    settings.write_text("# REDIS_URL=redis://h\nREDIS_URL=\n")
+    lienworker("install", "--user", "--parts", "--yes")
+    assert "--now" not in recorded.read_text()
+
+    settings.write_text("STANDALONE=true\nREDIS_URL=redis://127.0.0.1:6379/0\n")
+    done = lienworker("install", "--user", "--parts", "--yes")
+    assert "--user enable --now lienworker.target" in recorded.read_text()
+    assert done.output.endswith("then `systemctl --user restart lienworker.target`.\n")
+
+
 @needs_systemd
 def test_into_an_image_for_the_machine(tmp_path: Path) -> None:
     where = ["--system", "--root", str(tmp_path), "--yes"]
