@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import peewee
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from lienworker.errors import LienworkerError
+from lienworker.logs import Blotter
 from lienworker.outbox.balance import balances, wrong_tallies
 from lienworker.outbox.mending import stranded_tasks, undelivered_results
 from lienworker.settings import Settings
@@ -30,6 +34,8 @@ from lienworker.store.space import free_mb
 
 #: Raw pages that are read without `--deep`; reading a million takes many minutes.
 READ_BY_DEFAULT = 2_000
+#: How long a Redis of one's own may take to answer, s.
+_REDIS_SECONDS = 2.0
 _REPAIR = "`lienworker doctor --repair` puts it right"
 
 
@@ -78,11 +84,25 @@ def _environment() -> Finding:
 
 def _redis(settings: Settings, find_redis: Callable[[], Path]) -> Finding:
     if settings.redis_url:
-        return Finding("redis", True, "REDIS_URL is set")
+        return _own_redis(settings, settings.redis_url)
     try:
         return Finding("redis", True, f"private server: {find_redis()}")
     except LienworkerError as problem:
         return Finding("redis", False, str(problem))
+
+
+def _own_redis(settings: Settings, url: str) -> Finding:
+    try:
+        once = Retry(NoBackoff(), 0)
+        client = redis.Redis.from_url(
+            url, socket_connect_timeout=_REDIS_SECONDS, socket_timeout=_REDIS_SECONDS, retry=once
+        )
+        with client:
+            client.ping()
+    except (redis.RedisError, OSError, ValueError, TypeError) as problem:  # the last two: an option it does not know
+        words = " ".join(Blotter(settings)(str(problem)).split())
+        return Finding("redis", False, f"REDIS_URL cannot be used: {words}; start that Redis, or mend REDIS_URL")
+    return Finding("redis", True, "REDIS_URL answers")
 
 
 def _permissions(folder: DataFolder) -> Finding:
@@ -116,7 +136,8 @@ def _integrity() -> Finding:
     words = integrity_problems()
     if not words:
         return Finding("database", True, "ok")
-    return Finding("database", False, f"damaged ({'; '.join(words)}): stop everything, then {_REPAIR}")
+    lines = "; ".join(line for word in words for line in word.splitlines())  # SQLite says some in several
+    return Finding("database", False, f"damaged ({lines}): stop everything, then {_REPAIR}")
 
 
 def _references() -> Finding:

@@ -6,13 +6,15 @@ import csv
 import io
 import json
 import sqlite3
+import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from lienworker.demo.site import DemoSite
-from tests.node import Node, repeats, write_list
+from lienworker.stack.redis_server import server_program
+from tests.node import Node, repeats, wait_until, write_list
 
 STATUS_TASKS = {"pending", "processing", "completed", "failed", "expired"}
 STATUS_OUTBOX = {"waiting", "leased", "held", "delivered", "superseded", "parked", "discarded"}
@@ -187,6 +189,37 @@ def test_the_doctor_finds_a_missing_raw_page(scraped: Node) -> None:
     done = scraped.cli("doctor")
     assert done.returncode == 1
     assert "BAD  raw pages" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("redis://:hunter222@127.0.0.1:1/0", "refused"),
+        ("unix://:hunter222@/nowhere/redis.sock", "No such file"),
+        ("redis://127.0.0.1:1/0?password=hunter222&db=hunter222", "Invalid value"),
+        ("redis://127.0.0.1:1/0?hunter222=1&password=hunter222", "unexpected"),
+    ],
+)
+def test_the_doctor_tries_a_redis_of_ones_own(node: Node, url: str, words: str) -> None:
+    done = node.cli("doctor", REDIS_URL=url)
+    (line,) = [line for line in done.stdout.splitlines() if "redis:" in line]
+    assert done.returncode == 1
+    assert line.startswith("BAD  redis: REDIS_URL cannot be used: ")
+    assert words in line
+    assert "hunter222" not in done.stdout + done.stderr
+
+
+def test_the_doctor_is_content_with_a_redis_that_answers(node: Node, tmp_path: Path) -> None:
+    socket = tmp_path / "own.sock"
+    options = ["--port", "0", "--unixsocket", str(socket), "--save", "", "--requirepass", "hunter222"]
+    server = subprocess.Popen([server_program(), *options], stdout=subprocess.DEVNULL)
+    try:
+        wait_until(socket.exists, what="the server to listen")
+        assert "ok   redis: REDIS_URL answers" in node.cli("doctor", REDIS_URL=f"unix://:hunter222@{socket}").stdout
+        assert "BAD  redis" in node.cli("doctor", REDIS_URL=f"unix://{socket}").stdout, "it wants a password"
+    finally:
+        server.terminate()
+        server.wait(10)
 
 
 def test_a_file_that_is_no_database_is_one_sentence(node: Node) -> None:

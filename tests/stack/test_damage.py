@@ -238,6 +238,16 @@ def test_any_zeroed_page_is_survived(stocked: Path, tmp_path: Path) -> None:
         shutil.rmtree(node.data)
 
 
+def test_damage_that_sqlite_tells_in_several_lines_is_one_line_of_the_doctors(damaged: Node) -> None:
+    """The head of the file counts free pages that are not there."""
+    with (damaged.data / "lienworker.db").open("r+b") as file:
+        file.seek(36)
+        file.write((7).to_bytes(4, "big"))
+    found = damaged.cli("doctor")
+    assert "BAD  database: damaged (" in found.stdout
+    assert all(line.startswith(("ok   ", "BAD  ")) for line in found.stdout.splitlines())
+
+
 def test_a_stack_stops_on_a_damaged_database_and_says_so_once(damaged: Node, county: DemoSite, tmp_path: Path) -> None:
     for number in pages_of(damaged, "tasks"):
         zero_page(damaged.data / "lienworker.db", number)
