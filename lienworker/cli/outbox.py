@@ -157,7 +157,7 @@ def replay(include_held: bool, dry_run: bool, **options: Any) -> None:
     sys.exit(0 if done.is_complete else 1)
 
 
-def _act(verb: str, states: tuple[str, ...], yes: bool, options: dict[str, Any]) -> None:
+def _act(verb: str, yes: bool, options: dict[str, Any]) -> None:
     """Says how many rows are meant, asks, does it, says how many it was."""
     from lienworker.outbox import rows_by_hand
 
@@ -166,10 +166,14 @@ def _act(verb: str, states: tuple[str, ...], yes: bool, options: dict[str, Any])
         raise click.UsageError(
             f"Say which rows to {verb}: by --id, --reason, --topic, --county, --fingerprint or --since."
         )
-    open_folder(load_settings())
-    ids = rows_by_hand.find_ids(wanted, states)
+    settings = load_settings()
+    open_folder(settings)
+    ids = rows_by_hand.ids_for(verb, wanted)
     if not ids:
         click.echo("No such rows.")
+    if verb == "release" and settings.mode != "ondemand":
+        click.echo("This is standalone: what is released stays held until `lienworker outbox replay`.", err=True)
+    if not ids:
         return
     if not yes:
         click.confirm(f"{verb.capitalize()} {plural(len(ids), 'row')} ({wanted.in_words()})?", abort=True, err=True)
@@ -189,7 +193,7 @@ _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 @_yes
 def hold(yes: bool, **options: Any) -> None:
     """Keep waiting rows from being sent until they are released."""
-    _act("hold", ("waiting",), yes, options)
+    _act("hold", yes, options)
 
 
 @outbox.command(epilog="Example: lienworker outbox release --reason standalone")
@@ -197,7 +201,7 @@ def hold(yes: bool, **options: Any) -> None:
 @_yes
 def release(yes: bool, **options: Any) -> None:
     """Let held rows go."""
-    _act("release", ("held",), yes, options)
+    _act("release", yes, options)
 
 
 @outbox.command(epilog="Example: lienworker outbox discard --id 1234")
@@ -205,4 +209,4 @@ def release(yes: bool, **options: Any) -> None:
 @_yes
 def discard(yes: bool, **options: Any) -> None:
     """Give rows up: they will not be sent. The results themselves stay."""
-    _act("discard", ("waiting", "held", "parked"), yes, options)
+    _act("discard", yes, options)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lienworker.outbox import breaker
+from lienworker.outbox.deliveries import held_or_waiting
 from lienworker.outbox.entries import BLOCKED
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.store.audit import note_action
@@ -19,6 +20,13 @@ from lienworker.store.database import all_rows, dict_rows, execute, execute_many
 
 #: Rows in one transaction, so that workers get their turn in between.
 _CHUNK = 1000
+#: What each verb can be done to.
+STATES_OF: dict[str, tuple[str, ...]] = {
+    "replay": ("waiting", "parked", "held"),
+    "hold": ("waiting",),
+    "release": ("held",),
+    "discard": ("waiting", "held", "parked"),
+}
 _TOPICS = "('upload_raw', 'upload_result', 'report_failure')"
 #: A result may go as soon as its raw file was acknowledged.
 _DUE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
@@ -102,6 +110,19 @@ def find_ids(
     ]
 
 
+def left_out_by(verb: str) -> str:
+    """The reason that makes a verb pointless for a row.
+
+    A result whose raw file was discarded can never go, and what standalone holds stays held while it is standalone.
+    """
+    return {"replay": "raw_discarded", "release": held_or_waiting()[1] or ""}.get(verb, "")
+
+
+def ids_for(verb: str, wanted: RowFilter) -> list[int]:
+    """The rows that fit and that the verb does something to."""
+    return find_ids(wanted, STATES_OF[verb], but_not=left_out_by(verb))
+
+
 def row_story(row_id: int) -> dict[str, Any] | None:
     """Everything about one row: what it carries and each thing that went wrong."""
     row = next(dict_rows("SELECT * FROM outbox WHERE id = ?", (row_id,)), None)
@@ -118,8 +139,12 @@ def hold_rows(ids: Sequence[int], what: str) -> int:
 
 
 def release_rows(ids: Sequence[int], what: str) -> int:
-    sql = f"UPDATE outbox SET state = 'waiting', reason = NULL, due_at = {_DUE} WHERE id = ? AND state = 'held'"
-    return _change(ids, "release", what, sql, (now_ms(),))
+    """They may go. In standalone mode nothing does: there they are held as all else is, and go with it."""
+    sql = (
+        f"UPDATE outbox SET state = ?, reason = ?, due_at = {_DUE}"
+        " WHERE id = ? AND state = 'held' AND (state, reason) IS NOT (?1, ?2)"
+    )
+    return _change(ids, "release", what, sql, (*held_or_waiting(), now_ms()))
 
 
 def discard_rows(ids: Sequence[int], what: str) -> int:
@@ -132,10 +157,14 @@ def discard_rows(ids: Sequence[int], what: str) -> int:
 
 
 def ready_for_replay(ids: Sequence[int], what: str) -> int:
-    """A person asks for these now: they wait, forgiven, and every breaker probes at once."""
+    """A person asks for these now: they wait, forgiven, and every breaker probes at once.
+
+    A result whose raw file was discarded stays parked: it would wait for ever, without a reason.
+    """
     sql = (
         f"UPDATE outbox SET state = 'waiting', reason = NULL, blame = 0, seen_successes = NULL, finished_at = NULL,"
         f" due_at = {_DUE} WHERE id = ? AND state IN ('waiting', 'parked', 'held')"
+        " AND reason IS NOT 'raw_discarded'"
     )
     n = _change(ids, "replay", what, sql, (now_ms(),))
     with write("replay_probe"):

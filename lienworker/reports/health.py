@@ -8,6 +8,7 @@ from typing import Any
 from lienworker.outbox.breaker import breakers
 from lienworker.outbox.housekeeping import pauses
 from lienworker.outbox.leases import living
+from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.reports.words import at, number, seconds
 from lienworker.settings import Settings
 from lienworker.store import rollups
@@ -59,6 +60,8 @@ def facts_of(folder: DataFolder) -> dict[str, Any]:
     return {
         "tasks": task_counts(),
         "outbox": outbox_counts(),
+        "unsent": sum(outbox_counts(topic)["waiting"] for topic in ENDPOINTS),
+        "replays": len(living(folder, "replay")),
         "held": uploads_held(),
         "drift": paused_places(),
         "breakers": breakers(),
@@ -88,7 +91,13 @@ def _pace() -> dict[str, Any]:
 def judge(settings: Settings, facts: dict[str, Any]) -> Health:
     """The worst thing first; that nothing is lost is said where one would fear it."""
     bad = [*_no_workers(facts), *_stuck(facts)]
-    warn = [*_gateway(settings, facts), *_pauses(facts), *_drift(facts), *_disk(settings, facts)]
+    warn = [
+        *_gateway(settings, facts),
+        *_unsent(settings, facts),
+        *_pauses(facts),
+        *_drift(facts),
+        *_disk(settings, facts),
+    ]
     parts = [*bad, *warn, _work(facts), *_held(facts)]
     level = "bad" if bad else "warn" if warn else "busy" if facts["left"] else "good"
     line = "; ".join(parts)
@@ -122,8 +131,20 @@ def _gateway(settings: Settings, facts: dict[str, Any]) -> list[str]:
         return []
     first = min(troubles, key=lambda row: row["since"] or "")
     kind = _KINDS.get(first["kind"] or "", f"does not take {first['endpoint']}: {first['words']}")
-    waiting = sum(lane.get("waiting", 0) for lane in (outbox_counts("upload_result"), outbox_counts("upload_raw")))
-    return [f"Gateway {kind} since {at(first['since'])[11:16]} UTC; {number(waiting)} uploads wait; nothing is lost"]
+    return [
+        f"Gateway {kind} since {at(first['since'])[11:16]} UTC; {number(facts['unsent'])} uploads wait; nothing is lost"
+    ]
+
+
+def _unsent(settings: Settings, facts: dict[str, Any]) -> list[str]:
+    """What waits goes only while somebody sends: a stack that is on demand, or a person's replay."""
+    is_alone = settings.mode != "ondemand"
+    if not facts["unsent"] or facts["replays"] or (facts["stack_runs"] and not is_alone):
+        return []
+    remedy = "`lienworker outbox replay`" if is_alone else "`lienworker up` or `lienworker outbox replay`"
+    n = facts["unsent"]
+    words = "1 upload waits; nobody sends it" if n == 1 else f"{number(n)} uploads wait; nobody sends them"
+    return [f"{words}: {remedy}"]
 
 
 def _pauses(facts: dict[str, Any]) -> list[str]:

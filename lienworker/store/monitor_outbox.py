@@ -97,11 +97,12 @@ def _of_group(
     return rows, lowest if n >= WINDOW else None
 
 
-def count_aside(wanted: dict[str, str]) -> int:
-    """How many parked or held rows a filter means, from the groups: at once, also for a million."""
+def count_aside(wanted: dict[str, str], but_not: str = "") -> int:
+    """How many parked or held uploads a filter means, from the groups: at once, also for a million."""
     names = [name for name in ("state", "topic", "reason", "fingerprint") if wanted.get(name)]
-    sql = "SELECT coalesce(sum(n), 0) FROM set_aside WHERE true" + "".join(f" AND {name} = ?" for name in names)
-    return int(one_row(sql, [wanted[name] for name in names])[0])
+    sql = f"SELECT coalesce(sum(n), 0) FROM set_aside WHERE topic IN {_TOPICS} AND (? = '' OR reason <> ?)"
+    sql += "".join(f" AND {name} = ?" for name in names)
+    return int(one_row(sql, [but_not, but_not, *(wanted[name] for name in names)])[0])
 
 
 def uploads_held() -> dict[str, int]:

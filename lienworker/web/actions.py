@@ -13,11 +13,11 @@ from typing import Any
 from lienworker.outbox import rows_by_hand
 from lienworker.outbox.housekeeping import set_pause_by_hand
 from lienworker.outbox.operator import cancel_tasks, retry_tasks
-from lienworker.outbox.rows_by_hand import RowFilter, find_ids
+from lienworker.outbox.rows_by_hand import STATES_OF, RowFilter, find_ids, ids_for, left_out_by, row_story
 from lienworker.store.monitor_outbox import count_aside
 from lienworker.store.queries import find_task_ids
 from lienworker.web import tasks
-from lienworker.web.outbox import wanted_of
+from lienworker.web.outbox import NO_UPLOAD, TOPICS, wanted_of
 from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question
 
 _FROM_HERE = "monitor: "
@@ -34,15 +34,17 @@ class Meant:
     do: Callable[[], int]
 
 
-_ROW_VERBS: dict[str, tuple[tuple[str, ...], Callable[[Sequence[int], str], int], str]] = {
-    "replay": (("parked", "held", "waiting"), rows_by_hand.ready_for_replay, "They are sent as soon as can be."),
-    "hold": (("waiting",), rows_by_hand.hold_rows, "They are not sent until they are released."),
-    "release": (("held",), rows_by_hand.release_rows, "They are sent as soon as can be."),
-    "discard": (
-        ("waiting", "held", "parked"),
-        rows_by_hand.discard_rows,
-        "They will never be sent. The results themselves stay.",
-    ),
+_ROW_VERBS: dict[str, tuple[Callable[[Sequence[int], str], int], str]] = {
+    "replay": (rows_by_hand.ready_for_replay, "They are sent as soon as can be."),
+    "hold": (rows_by_hand.hold_rows, "They are not sent until they are released."),
+    "release": (rows_by_hand.release_rows, "They are sent as soon as can be."),
+    "discard": (rows_by_hand.discard_rows, "They will never be sent. The results themselves stay."),
+}
+_RELEASE_ALONE = "This stack is standalone: they are held with all else, and `lienworker outbox replay` sends them."
+_LEFT_OUT = {
+    "raw_discarded": "Their raw file was discarded, and a result never goes without it. `lienworker tasks retry`"
+    " fetches the page anew.",
+    "standalone": "This stack is standalone and sends nothing by itself: `lienworker outbox replay` does it.",
 }
 _LANES = ("intake", "fetch", "upload")
 
@@ -61,14 +63,29 @@ def meant(place: Place, question: Question) -> Meant:
 def _rows(place: Place, verb: str, question: Question) -> Meant:
     if verb == "replay" and place.settings.mode != "ondemand":
         raise CannotError("In standalone mode nothing is sent by itself: `lienworker outbox replay` does it.")
-    states, act, warning = _ROW_VERBS[verb]
-    wanted = _row_filter(question)
+    act, warning = _ROW_VERBS[verb]
+    if verb == "release" and place.settings.mode != "ondemand":
+        warning = _RELEASE_ALONE
+    states, wanted = STATES_OF[verb], _row_filter(question)
+    if wanted.topic not in (None, *TOPICS):
+        raise CannotError(NO_UPLOAD)
     if wanted.state not in (None, *states):
         raise CannotError(f"Rows that are {wanted.state} cannot be chosen to {verb}.")
     is_group = not wanted.ids and wanted.state in {"held", "parked"}
-    n = count_aside(wanted_of(question)) if is_group else len(find_ids(wanted, states))
+    n = count_aside(wanted_of(question), left_out_by(verb)) if is_group else len(ids_for(verb, wanted))
+    if not n:
+        _say_why_none(verb, wanted)
     words = wanted.in_words()
-    return Meant(n, "row", words, warning, lambda: act(find_ids(wanted, states), _FROM_HERE + words))
+    return Meant(n, "row", words, warning, lambda: act(ids_for(verb, wanted), _FROM_HERE + words))
+
+
+def _say_why_none(verb: str, wanted: RowFilter) -> None:
+    """Rows that were chosen and to which it cannot be done: that is refused, not done to none of them."""
+    if find_ids(wanted, STATES_OF[verb]):
+        raise CannotError(_LEFT_OUT[left_out_by(verb)])
+    story = row_story(wanted.ids[0]) if wanted.ids else None
+    if story is not None and story["topic"] not in TOPICS:
+        raise CannotError(NO_UPLOAD)
 
 
 def _row_filter(question: Question) -> RowFilter:

@@ -13,6 +13,11 @@ from lienworker.web.pages import NotThereError, Page, Place, Question
 
 FILTERS = ("state", "topic", "reason", "fingerprint")
 TOPICS = ("upload_raw", "upload_result", "report_failure")
+#: What to do about rows that are no uploads: the drift guard holds them.
+NO_UPLOAD = (
+    "These are pages to fetch, held since their county changed: mend the parser and run `lienworker reparse`,"
+    " or take the pages as they are with `lienworker platforms accept --county …`."
+)
 
 
 def wanted_of(question: Question) -> dict[str, str]:
@@ -32,6 +37,7 @@ def outbox(_place: Place, question: Question) -> Page:
         "rows": listing.rows,
         "more": listing.more,
         "looked_at_all": listing.looked_at_all,
+        "no_upload": NO_UPLOAD,
         "choices": {"state": OUTBOX_STATES, "topic": TOPICS},
     }
     return Page("outbox.html", "Outbox", facts)

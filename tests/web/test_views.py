@@ -119,6 +119,49 @@ def test_a_row_is_held_released_and_discarded(here: Monitor, seeded: Node) -> No
     assert f"Row {row_id}" in here.ask(f"/outbox/{row_id}").text
 
 
+def change(node: Node, sql: str, *values: object) -> None:
+    from lienworker.store.database import close, execute, open_store, write
+
+    open_store(node.data)
+    with write("test"):
+        execute(sql, values)
+    close()
+
+
+def test_a_result_whose_raw_file_was_discarded_is_not_replayed(here: Monitor, seeded: Node) -> None:
+    """It would wait for ever, without a reason."""
+    sql = "UPDATE outbox SET reason = 'raw_discarded', topic = 'upload_result' WHERE fingerprint = 'f1' AND generation < 3"
+    change(seeded, sql)
+    row_id = seeded.sql("SELECT min(id) FROM outbox WHERE reason = 'raw_discarded'")[0][0]
+    for chosen in ("state=parked&reason=raw_discarded", f"id={row_id}"):
+        refused = here.ask(f"/act/outbox/replay?{chosen}")
+        assert refused.status == 409
+        assert "raw file was discarded" in refused.text
+    assert "Replay 1 row?" in here.ask("/act/outbox/replay?state=parked&fingerprint=f1").text
+    assert act(here, "/act/outbox/replay", state="parked", fingerprint="f1", n="1").status == 303
+    assert seeded.sql("SELECT state, count(*) FROM outbox WHERE topic LIKE 'upload%' GROUP BY 1") == [
+        ("parked", 2),
+        ("waiting", 1),
+    ]
+    assert "/act/outbox/replay" not in here.ask("/outbox").text
+    assert "/act/outbox/replay" not in here.ask(f"/outbox/{row_id}").text
+    assert "/act/outbox/discard" in here.ask(f"/outbox/{row_id}").text
+
+
+def test_pages_that_the_drift_guard_holds_are_no_uploads_to_act_on(here: Monitor, seeded: Node) -> None:
+    wait_for_fetch(seeded, "Levy", 0, n=3)
+    change(seeded, "UPDATE outbox SET state = 'held', reason = 'drift' WHERE host = 'a.levy.example'")
+    change(seeded, "UPDATE outbox SET state = 'held', reason = 'drift' WHERE topic = 'upload_raw' AND generation = 1")
+    text = here.ask("/outbox").text
+    assert "state=held&amp;topic=upload_raw&amp;reason=drift" in text
+    assert not re.search("/act/outbox/[a-z]+[?]state=held&amp;topic=fetch", text)
+    assert "lienworker platforms accept" in text
+    assert here.ask("/act/outbox/release?state=held&topic=fetch&reason=drift").status == 409
+    held = seeded.sql("SELECT min(id) FROM outbox WHERE topic = 'fetch' AND state = 'held'")[0][0]
+    assert "lienworker reparse" in here.ask(f"/act/outbox/discard?id={held}").text
+    assert "Release 1 row?" in here.ask("/act/outbox/release?state=held&reason=drift").text
+
+
 def test_actions_without_a_choice_or_a_meaning_are_refused(here: Monitor) -> None:
     assert act(here, "/act/outbox/discard", n="9999999").status == 409
     assert act(here, "/act/outbox/discard", state="parked", n="9999999").status == 409
@@ -133,6 +176,38 @@ def test_standalone_has_no_replay_since_nothing_would_send_it(node: Node) -> Non
     with monitor(node) as here:
         assert "Replay" not in here.ask("/outbox").text
         assert here.ask(f"/act/outbox/replay?{GROUP}").status == 409
+
+
+def test_a_release_in_standalone_leaves_rows_with_what_standalone_holds(node: Node) -> None:
+    from tests.web.seed import seed
+
+    seed(node.data)
+    change(node, "UPDATE outbox SET state = 'held', reason = 'operator' WHERE topic = 'upload_raw'")
+    with monitor(node) as here:
+        asked = here.ask("/act/outbox/release?state=held&reason=operator")
+        assert "lienworker outbox replay" in asked.text
+        assert "as soon as can be" not in asked.text
+        assert here.ask("/act/outbox/release", "POST", data=fields_of(asked.text)).status == 303
+        sql = "SELECT state, reason, count(*) FROM outbox WHERE topic = 'upload_raw' GROUP BY 1, 2"
+        assert node.sql(sql) == [("held", "standalone", 3)]
+        assert here.ask("/act/outbox/release?state=held&reason=standalone").status == 409
+        assert "/act/outbox/release" not in here.ask("/outbox").text
+
+
+@pytest.mark.parametrize("mode", ["ondemand", "standalone"])
+def test_uploads_that_wait_while_nobody_sends_them_are_a_warning(node: Node, mode: str) -> None:
+    from tests.web.conftest import ONDEMAND
+    from tests.web.seed import seed
+
+    seed(node.data)
+    node.settings |= ONDEMAND if mode == "ondemand" else {}
+    change(node, "UPDATE outbox SET state = 'waiting', reason = NULL WHERE topic = 'upload_raw'")
+    with monitor(node) as here:
+        health = here.ask("/api/overview").json["health"]
+    assert health["level"] == "warn"
+    assert "3 uploads wait; nobody sends them:" in health["words"]
+    assert "`lienworker outbox replay`" in health["words"]
+    assert ("`lienworker up`" in health["words"]) == (mode == "ondemand")
 
 
 def test_lanes_are_paused_and_resumed(here: Monitor) -> None:
