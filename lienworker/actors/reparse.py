@@ -72,7 +72,7 @@ class Reparse:
 
     def work(self, progress: Callable[[int, int], None] = lambda done, total: None) -> Tally:
         ids = tasks_with_pages(self._wanted)
-        if not self._dry_run:
+        if ids and not self._dry_run:  # a run without a page tells nobody anything
             self.run_id = start_run("reparse", self._wanted.in_words())
         for start in range(0, len(ids), _GROUP):
             self._take([item for item in map(self._reread, ids[start : start + _GROUP]) if item])

@@ -16,7 +16,8 @@ from lienworker.actors.runtime import Runtime
 from lienworker.gateway.fates import FailedAlone, Fate, RefusedAlone, Stored, Undecided
 from lienworker.gateway.fitting import FitResult, fit_stored
 from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
-from lienworker.gateway.wire import ClosedReply, RawReply, raw_name
+from lienworker.gateway.raw_form import raw_form
+from lienworker.gateway.wire import ClosedReply, RawReply
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.closing import end
@@ -34,7 +35,6 @@ logger = logging.getLogger(__name__)
 _LARGE = 256 * 1024
 _GZIP = 31  # how zlib calls it
 _UNREADABLE = cast("tuple[type[Exception], ...]", (OSError, isal_zlib.error))  # its stubs take it for an instance
-_KEYS = ("platform", "state", "county", "parcel_id")
 
 #: How long a success speaks for the destination, s.
 _JUST_NOW = 5.0
@@ -53,7 +53,7 @@ class RawFile:
 
 def prepare_raws(runtime: Runtime, rows: Sequence[Claimed]) -> list[tuple[Claimed, RawFile]]:
     """The files of rows; a row whose file is gone, or whose result was replaced, ends here."""
-    pages = uploads.raw_pages(rows)
+    pages = uploads.raw_pages([row.id for row in rows])
     files = {row.id: _raw_file(runtime, row, pages[row.id]) for row in rows if row.id in pages}
     ready = [(row, file) for row in rows if isinstance(file := files.get(row.id), RawFile)]
     if len(ready) < len(rows):
@@ -71,17 +71,7 @@ def _raw_file(runtime: Runtime, row: Claimed, page: dict[str, Any]) -> RawFile |
     source = _checked(path, page["sha256"])
     if source is None and (trouble := trouble_of(Path(path), page["sha256"])):
         return trouble
-    keys = {name: str(page[name] or "") for name in _KEYS}
-    metadata = {
-        **keys,
-        "task_id": row.task_id,
-        "url": page["url"],
-        "raw_html_hash": page["sha256"],
-        "fetched_at": page["fetched_at"],
-        "content_type": page["content_type"],
-    }
-    extension = ".".join(path.rsplit(".", 2)[1:])
-    return RawFile(source or path, raw_name(**keys, raw_sha256=page["sha256"], ext=extension), metadata)
+    return RawFile(source or path, *raw_form(row.task_id, page))
 
 
 def _checked(path: str, sha256: str) -> bytes | None:

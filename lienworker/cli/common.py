@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -15,6 +17,26 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+class _Moment(click.ParamType[int]):
+    """A day or a moment, as RFC 3339, in milliseconds; a moment without a zone is UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> int:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time; write 2026-01-31 or 2026-01-31T14:05:00Z", parameter, context)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        return round(moment.timestamp() * 1000)
+
+
+def since_option(what: str) -> Callable[[F], F]:
+    """`--since`: a day or a time, as this program prints it."""
+    words = f"Only {what} from then on: a day such as 2026-01-31, or a time (UTC)."
+    return click.option("--since", "since_ms", type=_Moment(), help=words)
 
 
 def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
@@ -65,11 +87,17 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         click.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
 
 
-def shown(cell: Any) -> str:
+def shown(cell: Any, longest: int = 60) -> str:
     """A cell as text that cannot move the cursor: scraped text is never trusted."""
     text = "-" if cell is None or cell == "" else str(cell)
     text = "".join(character if character.isprintable() else " " for character in text)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint to put behind a sentence; empty where nothing is like the word."""
+    near = get_close_matches(word, list(known), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def plural(n: int, noun: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,8 @@ from lienworker.cli.common import (
     plural,
     print_json,
     print_rows,
-    print_table,
     shown,
+    since_option,
     with_options,
 )
 from lienworker.cli.progress import Progress
@@ -34,16 +36,14 @@ _filters = with_options(
     click.option("--reason", help="Only rows with this reason."),
     click.option("--county", help="Only rows of this county."),
     click.option("--fingerprint", help="Only rows with this error, as `outbox status` names it."),
-    click.option("--since", type=click.DateTime(), help="Only rows from then on (UTC)."),
+    since_option("rows"),
 )
 
 
 def _filter_of(options: dict[str, Any], state: str | None = None) -> RowFilter:
     from lienworker.outbox.rows_by_hand import RowFilter
 
-    since: datetime | None = options.pop("since")
-    since_ms = int(since.replace(tzinfo=UTC).timestamp() * 1000) if since else None
-    return RowFilter(**{**options, "ids": tuple(options["ids"])}, state=state, since_ms=since_ms)
+    return RowFilter(**{**options, "ids": tuple(options["ids"])}, state=state)
 
 
 @click.group(epilog="Example: lienworker outbox status")
@@ -54,26 +54,56 @@ def outbox() -> None:
 @outbox.command(epilog="Example: lienworker outbox status --json")
 @json_option
 def status(as_json: bool) -> None:
-    """What waits, is parked or held, how old it is, and what the Gateway says."""
+    """What waits, is parked or held and why, how old it is, how to send it, and what the Gateway says."""
     from lienworker.outbox.breaker import breakers
+    from lienworker.outbox.failures import groups_of_failures
+    from lienworker.outbox.housekeeping import pauses
     from lienworker.outbox.rows_by_hand import lanes_in_figures
-    from lienworker.outbox.uploads import groups_of_failures
 
     open_folder(load_settings())
-    facts = {"lanes": lanes_in_figures(), "failures": groups_of_failures(), "breakers": breakers()}
+    facts = {
+        "lanes": lanes_in_figures(),
+        "failures": groups_of_failures(),
+        "breakers": breakers(),
+        "pauses": [
+            {"cause": cause, "since": at, "words": words} for lane, cause, at, words in pauses() if lane == "upload"
+        ],
+    }
     if as_json:
         print_json(facts)
         return
-    for lane in facts["lanes"]:
-        states = "  ".join(f"{state} {n:,}" for state, n in sorted(lane["states"].items())) or "nothing"
-        age = f"  (oldest waits {lane['oldest_seconds']:,} s)" if lane["oldest_seconds"] is not None else ""
-        click.echo(f"{lane['topic']:>15}  {states}{age}")
-    for line in _breaker_lines(facts["breakers"]):
+    for line in (*_lane_lines(facts["lanes"]), *_pause_lines(facts["pauses"]), *_breaker_lines(facts["breakers"])):
         click.echo(line)
-    if facts["failures"]:
-        click.echo("\nParked, by error (send again with `lienworker outbox replay --fingerprint …`):")
-        columns = ("n", "topic", "reason", "fingerprint", "sample")
-        print_table(columns, [[group[name] for name in columns] for group in facts["failures"]])
+    for group in facts["failures"]:
+        click.echo("\n" + "\n".join(_group_lines(group)))
+
+
+def _lane_lines(lanes: list[dict[str, Any]]) -> Iterator[str]:
+    from lienworker.reports.words import seconds
+
+    for lane in lanes:
+        states = "  ".join(f"{state} {n:,}" for state, n in sorted(lane["states"].items())) or "nothing"
+        age = f"  (oldest waits {seconds(lane['oldest_seconds'])})" if lane["oldest_seconds"] is not None else ""
+        yield f"{lane['topic']:>15}  {states}{age}"
+
+
+def _pause_lines(pauses: list[dict[str, Any]]) -> list[str]:
+    return [
+        f"Uploads are paused since {row['since']} ({row['words']}); `lienworker resume --upload` goes on."
+        for row in pauses
+    ]
+
+
+def _group_lines(group: dict[str, Any]) -> Iterator[str]:
+    """One group: how many of what and why, since when, when they are tried again, and how to send them now."""
+    yield f"{plural(group['n'], 'row')} {group['state']}: {group['topic']}, {group['reason'] or 'no reason'}"
+    if group["sample"]:
+        yield f"  error     {shown(group['sample'], 300)}"
+    yield f"  seen      {group['first_at']} to {group['last_at']}"
+    if group["next_try"]:
+        yield f"  next try  {group['next_try']}"
+    if group["command"]:
+        yield f"  send now  {group['command']}"
 
 
 def _breaker_lines(breakers: list[dict[str, Any]]) -> list[str]:
@@ -97,29 +127,39 @@ def list_(state: str | None, limit: int, as_json: bool, **options: Any) -> None:
     from lienworker.store.clock import rfc3339
 
     open_folder(load_settings())
-    rows = [{**row, "created_at": rfc3339(row["created_at"])} for row in find_rows(_filter_of(options, state), limit)]
+    found = find_rows(_filter_of(options, state), limit + 1)
+    rows = [{**row, "created_at": rfc3339(row["created_at"])} for row in found[:limit]]
     print_rows(rows, _COLUMNS, as_json=as_json, nothing="No such rows.")
+    if len(found) > limit:
+        click.echo(f"The oldest {plural(limit, 'row')}; there are more: --limit shows them.", err=True)
 
 
 @outbox.command(epilog="Example: lienworker outbox show 1234")
 @click.argument("row_id", type=int, metavar="ID")
 @json_option
 def show(row_id: int, as_json: bool) -> None:
-    """Everything about one row: payload, attempts, each error."""
-    from lienworker.outbox.rows_by_hand import row_story
+    """Everything about one row: whose it is, its raw file, what it would send, attempts, each error."""
+    from lienworker.reports.row import row_story
 
-    open_folder(load_settings())
+    folder = open_folder(load_settings())
     story = row_story(row_id)
     if story is None:
         raise click.ClickException(f"There is no row {row_id}. `lienworker outbox list` shows what there is.")
+    if story["raw_file"]:
+        story["raw_file"] = str(folder.root / story["raw_file"])
     if as_json:
         print_json(story)
         return
     for name, value in story.items():
         if name != "errors" and value is not None:
-            click.echo(f"{name:>14}  {shown(value)}")
+            click.echo(f"{name:>14}  {_whole(value)}")
     for error in story["errors"]:
-        click.echo(f"  {error['at']}  {error['reason']}: {error['error']}")
+        click.echo(f"  {error['at']}  {error['reason']}: {_whole(error['error'])}")
+
+
+def _whole(value: Any) -> str:
+    """Nothing is cut here; what is nested is JSON, which has no control characters."""
+    return json.dumps(value, indent=2) if isinstance(value, dict | list) else shown(value, sys.maxsize)
 
 
 @outbox.command(epilog="Example: lienworker outbox replay --dry-run")
@@ -142,9 +182,12 @@ def replay(include_held: bool, dry_run: bool, **options: Any) -> None:
     if not dry_run:
         free_the_dead(folder)  # what a replay that was killed had in hand is meant, too
     ids = rows_to_replay(wanted, include_held=include_held)
+    is_short = _say_what_cannot_go(wanted, ids)
     if dry_run or not ids:
         click.echo(f"{plural(len(ids), 'row')} to replay ({wanted.in_words()})." if ids else "Nothing to replay.")
-        return
+        if not (ids or wanted.ids):
+            _say_what_is_held(wanted)
+        sys.exit(1 if is_short else 0)
     progress = Progress("rows")
     done = send(settings, ids, wanted, lambda ended, total: progress.show(ended, total, 0))
     progress.close()
@@ -154,7 +197,26 @@ def replay(include_held: bool, dry_run: bool, **options: Any) -> None:
             f"{n:,} {state}" for state, n in sorted(done.states.items()) if state not in {"delivered", "superseded"}
         )
         click.echo(f"Left: {left}. `lienworker outbox status` says why; nothing is lost.", err=True)
-    sys.exit(0 if done.is_complete else 1)
+    sys.exit(0 if done.is_complete and not is_short else 1)
+
+
+def _say_what_cannot_go(wanted: RowFilter, ids: list[int]) -> bool:
+    """Rows that were named and will not be delivered; True where there are any."""
+    from lienworker.outbox.rows_by_hand import why_not_sent
+
+    troubles = [words for row_id in wanted.ids if row_id not in ids and (words := why_not_sent(row_id))]
+    for words in troubles:
+        click.echo(words, err=True)
+    return bool(troubles)
+
+
+def _say_what_is_held(wanted: RowFilter) -> None:
+    from lienworker.outbox.rows_by_hand import find_ids
+
+    for reason in ("operator", "drift", "restored"):
+        if n := len(find_ids(wanted, ("held",), (reason,))):
+            held, them = ("row is", "it") if n == 1 else ("rows are", "them")
+            click.echo(f"{n:,} {held} held ({reason}); `--include-held` sends {them}.")
 
 
 def _act(verb: str, yes: bool, options: dict[str, Any]) -> None:

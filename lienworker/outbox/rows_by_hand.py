@@ -15,7 +15,7 @@ from lienworker.outbox.deliveries import held_or_waiting
 from lienworker.outbox.entries import BLOCKED
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.store.audit import note_action
-from lienworker.store.clock import now_ms
+from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, dict_rows, execute, execute_many, one_row, write
 
 #: Rows in one transaction, so that workers get their turn in between.
@@ -61,7 +61,7 @@ class RowFilter:
         names = ("state", "topic", "reason", "county", "fingerprint")
         said = [f"{name}={value}" for name in names if (value := getattr(self, name)) is not None]
         said += [f"ids {' '.join(map(str, self.ids))[:500]}"] if self.ids else []
-        said += [f"since {self.since_ms}"] if self.since_ms is not None else []
+        said += [f"since {rfc3339(self.since_ms)}"] if self.since_ms is not None else []
         return " ".join(said) or "all"
 
 
@@ -123,14 +123,22 @@ def ids_for(verb: str, wanted: RowFilter) -> list[int]:
     return find_ids(wanted, STATES_OF[verb], but_not=left_out_by(verb))
 
 
-def row_story(row_id: int) -> dict[str, Any] | None:
-    """Everything about one row: what it carries and each thing that went wrong."""
-    row = next(dict_rows("SELECT * FROM outbox WHERE id = ?", (row_id,)), None)
-    if row is None:
+def why_not_sent(row_id: int) -> str | None:
+    """Why a row that was named is not among those to replay; None for one that the Gateway has, or needs no more."""
+    found = one_row("SELECT topic, state, reason FROM outbox WHERE id = ?", (row_id,))
+    if found is None:
+        return f"There is no row {row_id}. `lienworker outbox list` shows what there is."
+    topic, state, reason = found
+    if topic not in ENDPOINTS:
+        return f"Row {row_id} is no upload ({topic})."
+    if state in {"delivered", "superseded"}:
         return None
-    row["payload"] = json.loads(row["payload"]) if row["payload"] else None
-    tries = dict_rows("SELECT at, reason, error FROM attempts WHERE outbox_id = ? ORDER BY id", (row_id,))
-    return {**row, "errors": list(tries)}
+    rest = {
+        "held": "; `--include-held` sends it",
+        "leased": "; another process is sending it",
+        "waiting": ", and the other options leave it out",
+    }
+    return f"Row {row_id} is {state}{f' ({reason})' if reason else ''}{rest.get(state, '')}."
 
 
 def hold_rows(ids: Sequence[int], what: str) -> int:
@@ -204,7 +212,8 @@ def lanes_in_figures() -> list[dict[str, Any]]:
     lanes = []
     for topic, endpoint in ENDPOINTS.items():
         counts = dict(all_rows("SELECT state, n FROM tally WHERE kind = 'outbox' AND topic = ? AND n > 0", (topic,)))
-        oldest = one_row("SELECT min(created_at) FROM outbox WHERE topic = ? AND state = 'waiting'", (topic,))[0]
-        age = (now_ms() - oldest) // 1000 if oldest else None
+        # To the minute, from the kept table: looking for it among a million rows takes seconds.
+        minute = one_row("SELECT min(minute) FROM waiting_since WHERE topic = ? AND host = '' AND n > 0", (topic,))[0]
+        age = max(0, now_ms() // 1000 - minute * 60) if minute else None
         lanes.append({"topic": topic, "endpoint": endpoint, "states": counts, "oldest_seconds": age})
     return lanes

@@ -213,14 +213,14 @@ def results_delivered(rows: Sequence[Claimed]) -> list[str]:
     return [task_id for (task_id,) in synced]
 
 
-def raw_pages(rows: Sequence[Claimed]) -> dict[int, dict[str, Any]]:
-    """What there is to say about the raw files of claimed rows, by row; none for one whose result was replaced."""
+def raw_pages(ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """What there is to say about the raw files of rows, by row; none for one whose result was replaced."""
     found = dict_rows(
         "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.path, p.url, p.sha256, p.fetched_at, p.content_type"
         " FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
         " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
         " LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation",
-        (json.dumps([row.id for row in rows]),),
+        (json.dumps(list(ids)),),
     )
     return {row["id"]: row for row in found}
 
@@ -276,21 +276,3 @@ def _next_due(topic: str) -> int | None:
     """When a lane has something to do next: its earliest row, or its breaker's probe if that is later."""
     due = next_due(topic)
     return None if due is None else max(due, breaker.next_probe(ENDPOINTS[topic]) or 0)
-
-
-def groups_of_failures(state: str = "parked") -> list[dict[str, Any]]:
-    """The same error on many rows is one line: count, first and last seen, a sample."""
-    rows = all_rows(
-        "SELECT o.topic, o.reason, o.fingerprint, count(*), min(coalesce(o.finished_at, o.created_at)),"
-        " max(coalesce(o.finished_at, o.created_at)), max(o.id) FROM outbox o WHERE o.state = ?"
-        " GROUP BY 1, 2, 3 ORDER BY 4 DESC",
-        (state,),
-    )
-    names = ("topic", "reason", "fingerprint", "n", "first_at", "last_at", "sample_id")
-    groups = [dict(zip(names, row, strict=True)) for row in rows]
-    for group in groups:
-        sample = one_row(
-            "SELECT error FROM attempts WHERE outbox_id = ? ORDER BY id DESC LIMIT 1", (group["sample_id"],)
-        )
-        group["sample"] = sample[0] if sample else None
-    return groups

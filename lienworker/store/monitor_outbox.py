@@ -14,16 +14,44 @@ _COLUMNS = (
 #: Rows that one page of a list looks at.
 WINDOW = 3_000
 _TOPICS = "('upload_raw', 'upload_result', 'report_failure')"
+#: Failed tries, or parked raw files, that are looked at for rows that wait.
+_LATEST = 50_000
+_TRIED = f"""
+SELECT o.state, o.topic, o.reason, coalesce(o.fingerprint, '') AS fingerprint, count(DISTINCT o.id) AS n,
+    min(a.at) AS first_at, max(a.at) AS last_at, max(o.id) AS sample_id, min(o.due_at) AS due_at
+FROM (SELECT outbox_id, at FROM attempts ORDER BY id DESC LIMIT {_LATEST}) a JOIN outbox o ON o.id = a.outbox_id
+WHERE o.state = 'waiting' AND o.reason IS NOT NULL AND o.reason <> 'raw_parked' AND o.topic IN {_TOPICS}
+GROUP BY 1, 2, 3, 4
+"""
+_BEHIND_RAW = f"""
+SELECT o.state, o.topic, o.reason, '' AS fingerprint, count(*) AS n, min(raw.finished_at) AS first_at,
+    max(raw.finished_at) AS last_at, max(o.id) AS sample_id, min(o.due_at) AS due_at
+FROM (SELECT task_id, generation, finished_at FROM outbox WHERE state = 'parked' AND topic = 'upload_raw'
+    LIMIT {_LATEST}) raw
+JOIN outbox o ON o.task_id = raw.task_id AND o.topic = 'upload_result' AND o.generation = raw.generation
+WHERE o.state = 'waiting' AND o.reason = 'raw_parked' GROUP BY 1, 2, 3
+"""
 
 
 def groups_aside() -> list[dict[str, Any]]:
     """Parked and held rows, the same error on many as one line: count, first and last seen, a sample."""
     groups = list(dict_rows("SELECT * FROM set_aside WHERE n > 0 ORDER BY state DESC, n DESC LIMIT 200"))
-    for group in groups:
-        sql = "SELECT error FROM attempts WHERE task_id = (SELECT task_id FROM outbox WHERE id = ?) AND outbox_id = ?"
-        sample = one_row(sql + " ORDER BY id DESC LIMIT 1", (group["sample_id"], group["sample_id"]))
-        group["sample"] = sample[0] if sample else None
-    return groups
+    return [_with_sample(group) for group in groups]
+
+
+def groups_waiting() -> list[dict[str, Any]]:
+    """Uploads that failed and wait for another try, in such groups too: what the latest failed tries were about.
+
+    No index has the reasons of a million rows that wait, so the tries lead to them, and parked files to their results.
+    """
+    groups = [*dict_rows(_TRIED), *dict_rows(_BEHIND_RAW)]
+    return [_with_sample(group) for group in sorted(groups, key=lambda group: -int(group["n"]))]
+
+
+def _with_sample(group: dict[str, Any]) -> dict[str, Any]:
+    sql = "SELECT error FROM attempts WHERE task_id = (SELECT task_id FROM outbox WHERE id = ?) AND outbox_id = ?"
+    sample = one_row(sql + " ORDER BY id DESC LIMIT 1", (group["sample_id"], group["sample_id"]))
+    return {**group, "sample": sample[0] if sample else None}
 
 
 def lanes() -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lienworker.outbox.breaker import breakers
-from lienworker.outbox.rows_by_hand import row_story
+from lienworker.reports.row import row_story
 from lienworker.store.counts import OUTBOX_STATES
 from lienworker.store.monitor import TOP
 from lienworker.store.monitor_outbox import groups_aside, lanes, list_rows

@@ -19,9 +19,10 @@ from lienworker.cli import cli as lienworker
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.outbox import uploads
 from lienworker.outbox.deliveries import configure
+from lienworker.outbox.failures import groups_of_failures
 from lienworker.outbox.housekeeping import set_pause_by_hand
 from lienworker.outbox.rows_by_hand import RowFilter
-from lienworker.outbox.uploads import Chosen, groups_of_failures
+from lienworker.outbox.uploads import Chosen
 from lienworker.store.database import all_rows, close, execute, write
 from tests.node import Node, interrupt, wait_until
 from tests.ondemand.desk import (
@@ -354,6 +355,118 @@ def test_the_same_error_on_many_rows_is_one_line_with_a_count(here: Desk, cli: A
     assert group["fingerprint"] in shown
     facts = json.loads(cli("outbox", "status", "--json").output)
     assert facts["failures"][0]["n"] == 25
+
+
+def test_status_has_every_reason_with_its_times_and_the_command_that_sends_it(
+    here: Desk, gateway: ReferenceGateway, cli: Any
+) -> None:
+    here.add(2, name="odd", state="Pennsylvania")
+    here.upload_until()
+    here.add(3, name="mine", county="Cedar")
+    cli("outbox", "hold", "--county", "Cedar", "--topic", "upload_raw", "--yes")
+    here.add(1, name="late", county="Levy")
+    gateway.fault("503", endpoint="raw")
+    here.upload()
+    set_pause_by_hand(["upload"], paused=True)
+    facts = json.loads(cli("outbox", "status", "--json").output)
+    groups = {(group["state"], group["topic"], group["reason"]): group for group in facts["failures"]}
+    parked = groups["parked", "upload_result", "key_too_long"]
+    held = groups["held", "upload_raw", "operator"]
+    waiting = groups["waiting", "upload_raw", "server_error"]
+    assert (parked["n"], held["n"], waiting["n"]) == (2, 3, 1)
+    assert parked["next_try"] is None
+    assert waiting["next_try"] > waiting["last_at"] >= waiting["first_at"] > "20"
+    assert held["command"] == "lienworker outbox replay --reason operator --topic upload_raw --include-held"
+    shown = cli("outbox", "status").output
+    for group in (parked, held, waiting):
+        assert group["command"] in shown
+        assert group["first_at"] in shown
+    assert "Uploads are paused since" in shown
+    gateway.clear_faults()
+    set_pause_by_hand(["upload"], paused=False)
+    assert cli(*waiting["command"].split()[1:]).exit_code == 0
+    assert cli(*held["command"].split()[1:]).exit_code == 0
+    assert len(gateway.state.raw_uploads) == 6
+
+
+def test_status_has_no_command_for_what_cannot_go_by_itself(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:
+    here.add(2)
+    cli("outbox", "discard", "--id", str(here.row("p1", "upload_raw")["id"]), "--yes")
+    with write("test"):
+        execute(
+            "UPDATE outbox SET state = 'parked', reason = 'raw_page_damaged' WHERE task_id = 'p2' AND topic LIKE '%raw'"
+        )
+        execute("UPDATE outbox SET reason = 'raw_parked' WHERE task_id = 'p2' AND topic = 'upload_result'")
+    groups = {group["reason"]: group for group in groups_of_failures()}
+    assert groups["raw_discarded"]["command"] is None
+    assert groups["raw_parked"]["command"] is None
+    assert groups["raw_parked"]["next_try"] == "after its raw file"
+    assert groups["raw_page_damaged"]["command"] == (
+        "lienworker outbox replay --reason raw_page_damaged --topic upload_raw"
+    )
+
+
+def test_a_replay_of_a_row_that_there_is_not_or_that_cannot_go_exits_1(
+    here: Desk, gateway: ReferenceGateway, cli: Any
+) -> None:
+    here.add(3)
+    raw, result, kept = here.row("p1", "upload_raw")["id"], here.row("p1")["id"], here.row("p2", "upload_raw")["id"]
+    cli("outbox", "discard", "--id", str(raw), "--yes")
+    cli("outbox", "hold", "--id", str(kept), "--yes")
+    for row_id, words in ((999999, "no row 999999"), (raw, "discarded"), (result, "raw_discarded"), (kept, "operator")):
+        done = cli("outbox", "replay", "--id", str(row_id))
+        assert done.exit_code == 1, row_id
+        assert words in done.output
+    good = here.row("p3", "upload_raw")["id"]
+    assert cli("outbox", "replay", "--id", str(good), "--id", "999999").exit_code == 1
+    assert len(gateway.state.raw_uploads) == 1
+    assert cli("outbox", "replay", "--id", str(good)).exit_code == 0  # it was delivered
+
+
+def test_a_replay_with_nothing_to_send_names_what_is_held(here: Desk, cli: Any) -> None:
+    here.add(1)
+    hold_all("operator")
+    done = cli("outbox", "replay")
+    assert done.exit_code == 0
+    assert "Nothing to replay." in done.output
+    assert "2 rows are held (operator); `--include-held` sends them." in done.output
+
+
+def test_since_takes_the_times_that_we_print_and_is_said_in_them(here: Desk, cli: Any) -> None:
+    here.add(1)
+    rows = json.loads(cli("outbox", "list", "--json").output)
+    said = cli("outbox", "replay", "--dry-run", "--since", rows[0]["created_at"])
+    assert said.exit_code == 0
+    assert f"2 rows to replay (since {rows[0]['created_at']})" in said.output
+    assert cli("outbox", "replay", "--dry-run", "--since", "yesterday").exit_code == 2
+
+
+def test_a_list_that_was_cut_says_so(here: Desk, cli: Any) -> None:
+    here.add(2)
+    assert "there are more" in cli("outbox", "list", "--limit", "3").stderr
+    assert "there are more" not in cli("outbox", "list", "--limit", "4").stderr
+
+
+def test_show_tells_whose_a_row_is_and_what_it_would_send(here: Desk, cli: Any) -> None:
+    here.add(1)
+    raw, result = (
+        json.loads(cli("outbox", "show", str(here.row("p1", topic)["id"]), "--json").output)
+        for topic in (
+            "upload_raw",
+            "upload_result",
+        )
+    )
+    for story in (raw, result):
+        assert (story["parcel_id"], story["county"], story["platform"]) == ("p-1", "Juniper", "demo")
+        assert Path(story["raw_file"]).is_file()
+        assert story["created_at"].endswith("Z")
+    assert raw["would_send"]["name"] == raw_name_of(here, "p1")
+    assert raw["would_send"]["metadata"]["task_id"] == "p1"
+    assert result["would_send"]["parcel_id"] == "p-1"
+    assert result["due_at"] == "after its raw file"
+    told = cli("outbox", "show", str(result["id"])).output
+    assert json.dumps(result["would_send"]["data"], indent=2).splitlines()[1].strip() in told
+    assert "…" not in told
 
 
 def test_show_tells_everything_about_a_row(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:

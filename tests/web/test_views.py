@@ -42,6 +42,12 @@ def test_the_overview_says_how_it_is_in_words_and_counts(here: Monitor) -> None:
     assert "2 completed, 1 failed" in text
 
 
+def test_the_disk_is_spoken_of_in_sentences(here: Monitor) -> None:
+    text = here.ask("/").text
+    assert "The data folder takes less than 1 MB. Not filling up." in text or re.search(r"takes [\d.]+ .B\. \w", text)
+    assert "0 bytes" not in text
+
+
 def test_the_charts_survive_a_restart(seeded: Node) -> None:
     for _ in range(2):
         with monitor(seeded) as here:
@@ -116,7 +122,10 @@ def test_a_row_is_held_released_and_discarded(here: Monitor, seeded: Node) -> No
     for verb, state in (("replay", "waiting"), ("hold", "held"), ("release", "waiting"), ("discard", "discarded")):
         assert act(here, f"/act/outbox/{verb}", id=str(row_id), n="1").status == 303, verb
         assert seeded.sql("SELECT state FROM outbox WHERE id = ?", row_id) == [(state,)]
-    assert f"Row {row_id}" in here.ask(f"/outbox/{row_id}").text
+    page = here.ask(f"/outbox/{row_id}").text
+    assert f"Row {row_id}" in page
+    for fact in ("Dixie", "7-task-parked", "raw_html_hash", f"{PARKED}.html"):
+        assert fact in page, fact
 
 
 def change(node: Node, sql: str, *values: object) -> None:
@@ -130,8 +139,8 @@ def change(node: Node, sql: str, *values: object) -> None:
 
 def test_a_result_whose_raw_file_was_discarded_is_not_replayed(here: Monitor, seeded: Node) -> None:
     """It would wait for ever, without a reason."""
-    sql = "UPDATE outbox SET reason = 'raw_discarded', topic = 'upload_result' WHERE fingerprint = 'f1' AND generation < 3"
-    change(seeded, sql)
+    these = "SET reason = 'raw_discarded', topic = 'upload_result' WHERE fingerprint = 'f1' AND generation < 3"
+    change(seeded, f"UPDATE outbox {these}")
     row_id = seeded.sql("SELECT min(id) FROM outbox WHERE reason = 'raw_discarded'")[0][0]
     for chosen in ("state=parked&reason=raw_discarded", f"id={row_id}"):
         refused = here.ask(f"/act/outbox/replay?{chosen}")
