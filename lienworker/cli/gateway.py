@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 
 
 _DEMO_PARCELS = 60
+#: Why a connection did not come about, by what the words of the failure have in them.
+_DOWN = {
+    "certificate": "its certificate is not one that we trust",
+    "sslerror": "it does not speak TLS as we do",
+    "name or service": "there is no such host name",
+    "domain name": "there is no such host name",
+    "getaddrinfo": "there is no such host name",
+    "connect call failed": "nothing takes connections there",
+    "refused": "nothing takes connections there",
+    "timeout": "the connection does not come about in time",
+}
 
 
 @click.group(epilog="Example: lienworker gateway check")
@@ -79,15 +90,19 @@ def check(as_json: bool) -> None:
 
 async def _examine(url: str, token: str, worker_id: str) -> dict[str, Any]:
     from lienworker.gateway.client import GatewayClient
-    from lienworker.gateway.outcomes import Accepted
+    from lienworker.gateway.outcomes import Accepted, Kind, Unavailable
 
     async with GatewayClient(url, token, worker_id) as client:
-        health, accepted = await client.health(), await client.check_token()
+        health = await client.health()
+        if isinstance(health, Unavailable) and health.kind is Kind.DOWN:
+            words = {"answers": _why_down(health.words), "token": "not tried", "clock": "unknown"}
+            return {**words, "is_well": False}
+        accepted = await client.check_token()
     is_well = isinstance(accepted, Accepted)
     return {
         "answers": "yes (that proves nothing about delivery)" if isinstance(health, Accepted) else _words(health),
         "token": "accepted" if is_well else _words(accepted),
-        "clock": _clock(accepted.reply.date) if isinstance(accepted, Accepted) else "unknown",
+        "clock": _clock(client.date),
         "is_well": is_well,
     }
 
@@ -96,11 +111,22 @@ def _words(outcome: Outcome[Any]) -> str:
     return str(getattr(outcome, "words", outcome))
 
 
+def _why_down(words: str) -> str:
+    """In our own words; the HTTP library's are about its own insides."""
+    said = words.lower()
+    for sign, meaning in _DOWN.items():
+        if sign in said:
+            return f"no: {meaning}"
+    return "no: it cannot be reached"
+
+
 def _clock(date: str | None) -> str:
     from datetime import UTC, datetime
     from email.utils import parsedate_to_datetime
 
-    if not date:
+    try:
+        said = parsedate_to_datetime(date or "")
+    except ValueError:
         return "the Gateway does not say its time"
-    seconds = (datetime.now(UTC) - parsedate_to_datetime(date)).total_seconds()
+    seconds = (datetime.now(UTC) - (said if said.tzinfo else said.replace(tzinfo=UTC))).total_seconds()
     return "the same" if abs(seconds) < 5 else f"ours is {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lienworker.cli.common import json_option, load_settings, print_json, print_rows, print_table, shown
+from lienworker.cli.common import did_you_mean, json_option, load_settings, print_json, print_rows, print_table, shown
 
 if TYPE_CHECKING:
-    from lienworker.platforms import Page, Registry, Target
+    from lienworker.platforms import Page, Platform, Registry, Target
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SHOWN_PAIRS = 40
@@ -102,22 +102,54 @@ def _print_value(name: str, value: Any) -> None:
 @_target_options
 @json_option
 def explain(source: str, field: str | None, as_json: bool, **where: str | None) -> None:
-    """Say which rule found each field of a page, and what it saw."""
+    """Say which rule found each field of a page, and what it saw.
+
+    Of a page that gives no record: why, and what each rule saw of it. Exit 1 then.
+    """
     from dataclasses import asdict
 
     from lienworker.platforms.explain import explain as clues_of
     from lienworker.platforms.explain import unused
 
-    registry = _registry()
     page, target = _load(source), _target(source, where)
-    parsed = _parse(registry, page, target)
-    platform = registry.get(parsed.platform)
-    clues = [asdict(clue) for clue in clues_of(platform, page, target, parsed.record, field)]
-    rest = [{"label": pair.label, "value": pair.value} for pair in unused(platform, page)]
+    platform, record = _read(_registry(), page, target)
+    _check_field(field, record)
+    clues = [asdict(clue) for clue in clues_of(platform, page, target, record, field)]
+    pairs = [] if field else unused(platform, page, target)
+    rest = [{"label": pair.label, "value": pair.value} for pair in pairs]
     if as_json:
         print_json({"platform": platform.name, "clues": clues, "unused": rest})
-        return
-    click.echo(f"{platform.name} (version {platform.version})\n")
+    else:
+        click.echo(f"{platform.name} (version {platform.version})\n")
+        _print_clues(clues, rest)
+    sys.exit(0 if record else 1)
+
+
+def _read(registry: Registry, page: Page, target: Target) -> tuple[Platform, dict[str, Any]]:
+    """The page's platform and its record; an empty one, after the reason was said, where there is none."""
+    from lienworker.errors import PageError
+
+    try:
+        parsed = registry.parse(page, target)
+    except PageError as problem:
+        click.echo(f"No record: {problem.reason}: {problem.detail}.", err=True)
+    else:
+        return registry.get(parsed.platform), parsed.record
+    try:
+        return registry.choose(page, target), {}
+    except PageError:
+        sys.exit(1)  # there is no such platform, as was said
+
+
+def _check_field(field: str | None, record: dict[str, Any]) -> None:
+    from lienworker.platforms.record import CANONICAL
+
+    known = {*CANONICAL, *record}
+    if field is not None and field not in known:
+        raise click.BadParameter(f"there is no field {field!r}.{did_you_mean(field, known)}", param_hint="--field")
+
+
+def _print_clues(clues: list[dict[str, Any]], rest: list[dict[str, Any]]) -> None:
     print_table(("field", "value", "rule", "saw"), [list(clue.values()) for clue in clues])
     if rest:
         click.echo("\nLabels that became no field of their own:")

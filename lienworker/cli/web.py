@@ -49,7 +49,8 @@ def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[s
     place = Place(settings, folder, read_only)
     shown = with_token if is_new else address
     kept = f" (its token is in {folder.web_token_file})" if token and not settings.web_token else ""
-    click.echo(f"The monitor: {shown}{kept}", err=True)
+    elsewhere = f", from other machines {_elsewhere(number)}" if _is_everywhere(listen) else ""
+    click.echo(f"The monitor: {shown}{elsewhere}{kept}", err=True)
     try:
         asyncio.run(serve(place, guard, number))
     except OSError as problem:
@@ -66,7 +67,19 @@ def _token(host: str, settings: Settings, folder: DataFolder) -> tuple[str | Non
     return folder.web_token()
 
 
+def _is_everywhere(host: str) -> bool:
+    return host in {"0.0.0.0", "::"}  # not what we listen on  # noqa: S104 # nosec B104
+
+
+def _elsewhere(port: int) -> str:
+    """The same with this machine's name; whoever comes without the token is asked for it."""
+    import socket
+
+    return _address(socket.gethostname(), port)
+
+
 def _address(host: str, port: int) -> str:
     """Where to open it: a server on all addresses is on this machine's own, too."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # not what we listen on  # noqa: S104 # nosec B104
+    if _is_everywhere(host):
+        host = "::1" if host == "::" else "127.0.0.1"
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

@@ -84,6 +84,8 @@ class GatewayClient:
         }
         self._timeouts = timeouts or Timeouts()
         self.calls = Calls()
+        #: The Gateway's clock as it said it when the token was last tried, accepted or not.
+        self.date: str | None = None
         address = URL(self._base)
         self._scrub = scrubber((token, address.raw_password or "", address.password or ""))
         self._transport = Transport(max_reply_bytes, self._scrub)
@@ -187,16 +189,15 @@ class GatewayClient:
 
         Any web server says 404, so a stranger's 401 is asked for first.
         """
-        date = None
         for with_token, expected in ((False, 401), (True, 404)):
             url = self._url("/internal/token-check")
             exchange = await self._send("gateway_token", "GET", url, self._timeouts.health, with_token=with_token)
             if isinstance(exchange, Unavailable):
                 return exchange
+            self.date = exchange.headers.get("Date")
             if exchange.status != expected:
                 return judge_status(exchange, self._scrub) or _no_gateway(exchange.status, expected)
-            date = exchange.headers.get("Date")
-        return Accepted(TokenReply(date))
+        return Accepted(TokenReply(self.date))
 
     async def _send_file(self, content: bytes | BinaryIO, form: UploadForm) -> Exchange | Unavailable:
         url, seconds = self._url("/internal/raw-files"), self._timeouts.raw

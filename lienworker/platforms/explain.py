@@ -32,9 +32,13 @@ class Clue:
 
 
 def explain(platform: Platform, page: Page, target: Target, record: Record, field: str | None = None) -> list[Clue]:
-    """All that is known about each field of the record; with `field` about that one, found or not."""
-    names = [field] if field else [name for name in record if name != "fields"]
+    """All that is known about each field of the record; with `field` about that one, found or not.
+
+    Of a page without a record: what each rule saw.
+    """
     evidence = list(_evidence(platform, page, target))
+    found_names = record or dict.fromkeys(about for about, _, _ in evidence)
+    names = [field] if field else [name for name in found_names if name != "fields"]
     clues = []
     for name in names:
         value = record.get(name)
@@ -43,10 +47,25 @@ def explain(platform: Platform, page: Page, target: Target, record: Record, fiel
     return clues
 
 
-def unused(platform: Platform, page: Page) -> list[Pair]:
+def unused(platform: Platform, page: Page, target: Target) -> list[Pair]:
     """The labels and values that became no canonical field: what a parser may still learn from."""
     pairs, _, names = _read_by(platform, page)
-    return [pair for pair in pairs if not field_of(pair, names)]
+    seen = {_plain(text) for _, _, saw in _by_spots(platform, page, target) for text in saw.split(" | ")}
+    return [pair for pair in pairs if not field_of(pair, names) and _plain(" ".join(pair.lines)) not in seen]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace(" / ", " ").split())
+
+
+def _by_spots(platform: Platform, page: Page, target: Target) -> Iterator[tuple[str, str, str]]:
+    """What is found by its place on the page, whatever its label says."""
+    if isinstance(platform, SelectorPlatform):
+        yield from _by_selectors(platform, page, target)
+        if platform.extends is not None:
+            yield from _by_spots(platform.extends, page, target)
+    elif isinstance(platform, RulePlatform) and platform.spots and not page.is_json:
+        yield from _by_ids(platform, page)
 
 
 def _evidence(platform: Platform, page: Page, target: Target) -> Iterator[tuple[str, str, str]]:

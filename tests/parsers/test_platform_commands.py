@@ -58,6 +58,32 @@ def test_explain_says_so_where_nothing_was_found(node: Node) -> None:
     assert told["clues"][0]["value"] is None
 
 
+def test_explain_tells_of_a_page_without_a_record_what_each_rule_saw(node: Node, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<html><body><h1>Notice</h1><span id='MainContent_lblTab1Title'>x</span></body></html>")
+    done = node.cli("platforms", "explain", str(page), "--platform", "vgsi", "--json")
+    assert done.returncode == 1
+    assert "No record: " in done.stderr
+    clues = {clue["field"]: clue for clue in json.loads(done.stdout)["clues"]}
+    assert clues["owner_name"]["saw"] == "(no such id)"
+    assert node.cli("platforms", "explain", str(page), "--platform", "vgis").returncode == 1
+
+
+def test_explain_of_one_field_is_about_that_field_alone(node: Node) -> None:
+    page = str(PAGES / "vgsi.html")
+    assert node.json("platforms", "explain", page, "--field", "zip")["unused"] == []
+    done = node.cli("platforms", "explain", page, "--field", "owner_nam")
+    assert done.returncode == 2
+    assert "Did you mean 'owner_name'?" in done.stderr
+
+
+def test_what_was_found_by_its_id_is_no_unused_label(node: Node) -> None:
+    told = node.json("platforms", "explain", str(PAGES / "vgsi.html"))
+    seen = {clue["saw"] for clue in told["clues"] if ": id " in clue["rule"]}
+    assert seen
+    assert not seen & {pair["value"] for pair in told["unused"]}
+
+
 @pytest.mark.parametrize("page", sorted(PAGES.glob("*.*")), ids=lambda page: page.name)
 def test_every_page_that_has_a_record_can_be_explained(page: Path) -> None:
     from lienworker.actors.pages_by_hand import page_from_file
@@ -74,7 +100,7 @@ def test_every_page_that_has_a_record_can_be_explained(page: Path) -> None:
     clues = explain(platform, loaded, Target(), parsed.record)
     assert {clue.field for clue in clues} == parsed.record.keys() - {"fields"}
     assert all(clue.rule for clue in clues)
-    unused(platform, loaded)
+    unused(platform, loaded, Target())
 
 
 def test_list_shows_platforms_of_a_folder_and_names_what_is_broken(node: Node, tmp_path: Path) -> None:

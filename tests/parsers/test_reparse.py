@@ -9,6 +9,7 @@ from lienworker.store.database import all_rows, write
 from lienworker.store.pages import page_behind_result
 from lienworker.store.runs import pages_of, runs
 from lienworker.store.tasks import NewTask
+from tests.node import Node
 from tests.parsers.shelf import Shelf, page
 
 
@@ -141,3 +142,20 @@ def test_each_reparse_is_a_run_that_keeps_what_each_page_gave(shelf: Shelf) -> N
     assert second.run_id is not None
     assert [(item.data or {}).get("owner_name") for item in pages_of(first.run_id)] == [None]
     assert [(item.data or {}).get("owner_name") for item in pages_of(second.run_id)] == ["OTTER NO 1"]
+
+
+def test_a_reparse_to_which_no_page_fits_is_no_run(shelf: Shelf) -> None:
+    shelf.add("Marsh", {"1": page(1)})
+    shelf.work()
+    before = len(runs())
+    assert shelf.reparse(county="Nowhere").pages == 0
+    assert len(runs()) == before
+
+
+def test_an_unknown_platform_is_a_mistake_with_a_hint(node: Node) -> None:
+    done = node.cli("reparse", "--platform", "qpulic")
+    assert done.returncode == 2
+    assert "Did you mean 'qpublic'?" in done.stderr
+    known = node.cli("reparse", "--platform", "qpublic", "--since", "2026-11-16T10:47:11.065Z")
+    assert known.returncode == 0, known.stderr
+    assert "No stored page fits" in known.stdout
