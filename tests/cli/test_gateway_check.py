@@ -1,0 +1,26 @@
+"""`lienworker gateway check` where something is wrong."""
+
+from __future__ import annotations
+
+from lienworker.gateway.reference import reference_gateway
+from tests.node import Node
+
+
+def test_a_refused_token_does_not_hide_the_clock(node: Node) -> None:
+    with reference_gateway() as gateway:
+        done = node.cli("gateway", "check", GATEWAY_URL=gateway.url, GATEWAY_TOKEN="wrong")
+    assert done.returncode == 1
+    assert "HTTP 401" in done.stdout
+    assert "clock  the same" in done.stdout
+
+
+def test_a_connection_that_fails_is_said_once_in_our_words(node: Node) -> None:
+    for url, words in (
+        ("http://127.0.0.1:9", "nothing takes connections there"),
+        ("http://no-such.invalid", "no such host name"),
+    ):
+        done = node.cli("gateway", "check", GATEWAY_URL=url, GATEWAY_TOKEN="worker-token")
+        assert done.returncode == 1
+        assert done.stdout.count(words) == 1, done.stdout
+        assert "not tried" in done.stdout
+        assert "ClientConnector" not in done.stdout + done.stderr
