@@ -14,21 +14,21 @@ _COLUMNS = (
 #: Rows that one page of a list looks at.
 WINDOW = 3_000
 _TOPICS = "('upload_raw', 'upload_result', 'report_failure')"
-#: Failed tries, or parked raw files, that are looked at for rows that wait.
+#: Failed tries, or parked raw files, that are looked at for rows that wait. CROSS JOIN keeps SQLite to that order.
 _LATEST = 50_000
 _TRIED = f"""
 SELECT o.state, o.topic, o.reason, coalesce(o.fingerprint, '') AS fingerprint, count(DISTINCT o.id) AS n,
     min(a.at) AS first_at, max(a.at) AS last_at, max(o.id) AS sample_id, min(o.due_at) AS due_at
-FROM (SELECT outbox_id, at FROM attempts ORDER BY id DESC LIMIT {_LATEST}) a JOIN outbox o ON o.id = a.outbox_id
+FROM (SELECT outbox_id, at FROM attempts ORDER BY id DESC LIMIT {_LATEST}) a CROSS JOIN outbox o ON o.id = a.outbox_id
 WHERE o.state = 'waiting' AND o.reason IS NOT NULL AND o.reason <> 'raw_parked' AND o.topic IN {_TOPICS}
 GROUP BY 1, 2, 3, 4
 """
 _BEHIND_RAW = f"""
 SELECT o.state, o.topic, o.reason, '' AS fingerprint, count(*) AS n, min(raw.finished_at) AS first_at,
     max(raw.finished_at) AS last_at, max(o.id) AS sample_id, min(o.due_at) AS due_at
-FROM (SELECT task_id, generation, finished_at FROM outbox WHERE state = 'parked' AND topic = 'upload_raw'
-    LIMIT {_LATEST}) raw
-JOIN outbox o ON o.task_id = raw.task_id AND o.topic = 'upload_result' AND o.generation = raw.generation
+FROM (SELECT task_id, generation, finished_at FROM outbox WHERE state = 'parked' AND state IN ('held', 'parked')
+    AND topic = 'upload_raw' LIMIT {_LATEST}) raw
+CROSS JOIN outbox o ON o.task_id = raw.task_id AND o.topic = 'upload_result' AND o.generation = raw.generation
 WHERE o.state = 'waiting' AND o.reason = 'raw_parked' GROUP BY 1, 2, 3
 """
 

@@ -12,7 +12,9 @@ from lienworker.actors.heartbeat import send_heartbeat
 from lienworker.demo.site import DemoSite, demo_site
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.outbox.claims import claimable, next_due
+from lienworker.outbox.rows_by_hand import lanes_in_figures
 from lienworker.store.database import all_rows, database
+from lienworker.store.monitor_outbox import groups_waiting
 from tests.ondemand.conftest import gateway_tasks
 from tests.ondemand.desk import Desk
 
@@ -59,6 +61,15 @@ def test_every_query_of_a_parcels_way_goes_by_an_index(
     assert len(queries) > 60, "the trace has missed something"
     bad = {shape: plan for shape, sql in queries.items() if (plan := _bad_steps(sql))}
     assert not bad, "\n".join(f"{plan}\n    {shape}" for shape, plan in bad.items())
+
+
+def test_the_status_of_the_outbox_does_not_walk_through_what_waits(here: Desk, sent: list[str]) -> None:
+    groups_waiting()
+    lanes_in_figures()
+    database.connection().set_trace_callback(None)
+    steps = [row[3] for sql in sent for row in all_rows("EXPLAIN QUERY PLAN " + sql)]
+    assert steps
+    assert not [step for step in steps if "outbox_waiting" in step or step.startswith("SCAN outbox")]
 
 
 def _shape(sql: str) -> str:
