@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import secrets
+import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -68,7 +66,8 @@ def import_(file: str, dry_run: bool, **options: Any) -> None:
     if dry_run:
         _try_out(settings, file, how_of(options))
     else:
-        import_file(settings, file, how_of(options))
+        tally = import_file(settings, file, how_of(options)).tally
+        sys.exit(1 if tally.rejected and tally.rejected == tally.rows else 0)  # not one could be taken
 
 
 @click.group(epilog="Example: lienworker bulk import parcels.csv")
@@ -87,7 +86,7 @@ def import_file(settings: Settings, file: str, how: How, stop: object = None) ->
     folder = open_folder(settings)
     refuse_new_work(folder, settings)
     importer = _importer(settings, file, how)
-    rejects = RejectsFile(folder.rejects / f"{_plain_name(importer.name)}-{secrets.token_hex(3)}.rejects.csv")
+    rejects = RejectsFile.of_import(folder.rejects, importer.name)
 
     def look(_tally: Tally) -> None:
         if stop:
@@ -142,7 +141,3 @@ def _importer(settings: Settings, file: str, how: How) -> Importer:
     from lienworker.platforms import registry_with
 
     return Importer(registry_with(settings.platforms_folder), file, "standard input" if file == "-" else file, how)
-
-
-def _plain_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", Path(name).name)[:100] or "import"

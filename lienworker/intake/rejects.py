@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+import secrets
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -14,6 +16,11 @@ HEADER = ("line", "reason", "detail", "raw")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
+def plain_name(name: str) -> str:
+    """A file name that is harmless anywhere."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", Path(name).name)[:100] or "import"
+
+
 class RejectsFile:
     """Writes rejects to `path`. The file comes into being with the first one, in place of an older one."""
 
@@ -21,6 +28,11 @@ class RejectsFile:
         self.path = path
         self.count = 0
         self._file: TextIO | None = None
+
+    @classmethod
+    def of_import(cls, folder: Path, name: str) -> RejectsFile:
+        """A file of its own for each import, also of those that are called the same."""
+        return cls(folder / f"{plain_name(name)}-{secrets.token_hex(3)}.rejects.csv")
 
     def write(self, reject: Reject) -> None:
         try:

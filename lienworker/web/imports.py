@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from aiohttp import BodyPartReader, web
 from lienworker.errors import LienworkerError, OperatorError
 from lienworker.intake import RejectsFile
 from lienworker.intake.importer import How, Importer
+from lienworker.intake.rejects import plain_name
 from lienworker.platforms import default_registry
 from lienworker.store.database import DATABASE_TROUBLE
 from lienworker.store.imports import imports as all_imports
@@ -54,7 +54,7 @@ def add_routes(server: Server, app: web.Application) -> None:
 
     async def rejects(request: web.Request) -> web.StreamResponse:
         path = await server.call(rejects_file, server.place, int(request.match_info["import_id"]))
-        headers = {"Content-Disposition": f'attachment; filename="{_plain(path.name)}"', "Content-Type": "text/csv"}
+        headers = {"Content-Disposition": f'attachment; filename="{plain_name(path.name)}"', "Content-Type": "text/csv"}
         return web.FileResponse(path, headers=headers)
 
     async def take(request: web.Request) -> web.StreamResponse:
@@ -102,7 +102,7 @@ async def _parts_of(request: web.Request) -> AsyncIterator[Any]:
 
 def _import(place: Place, path: Path, name: str) -> None:
     """The same importer as the command line's."""
-    rejects = RejectsFile(place.folder.rejects / f"{_plain(name)}-{secrets.token_hex(3)}.rejects.csv")
+    rejects = RejectsFile.of_import(place.folder.rejects, name)
     try:
         Importer(default_registry(), path, name, How()).run(rejects)
     except LienworkerError as problem:
@@ -120,7 +120,3 @@ def _check_room(place: Place) -> None:
         refuse_new_work(place.folder, place.settings)
     except OperatorError as problem:
         raise CannotError(str(problem)) from None
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:100] or "import"

@@ -327,3 +327,13 @@ def test_help_is_quick() -> None:
         subprocess.run([sys.executable, "-m", "lienworker", "--help"], check=True, capture_output=True)
         took.append(time.monotonic() - began)
     assert min(took) < 0.3
+
+
+def test_an_import_of_which_no_row_could_be_taken_exits_1(node: Node, tmp_path: Path) -> None:
+    file = tmp_path / "bad.csv"
+    file.write_text("platform,state,county,parcel_id\nqpublic,,,\n")
+    assert node.cli("import", str(file)).returncode == 1
+    file.write_text("url\nhttp://county.example/1\nnot an address\n")
+    done = node.cli("import", str(file))
+    assert done.returncode == 0, done.stderr
+    assert "1 new" in done.stderr
