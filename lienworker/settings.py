@@ -8,138 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 from lienworker import __version__
+from lienworker import setting_values as read_as
 from lienworker.errors import SettingsError
 
 USER_AGENT = f"lienworker/{__version__} (county parcel research)"
-
-
-_LEVELS = ("debug", "info", "warning", "error")
-
-
-def _line(value: str) -> str:
-    """What goes into a header: a line break there would be refused with every single request."""
-    if not value.isprintable():
-        raise ValueError("use one line of printable characters")
-    return value
-
-
-def _folder(value: str) -> Path:
-    try:
-        return Path(value).expanduser().absolute()
-    except RuntimeError:
-        raise ValueError("there is no such home folder") from None
-
-
-def _flag(value: str) -> bool:
-    word = value.strip().lower()
-    if word in {"1", "true", "yes", "on"}:
-        return True
-    if word in {"0", "false", "no", "off"}:
-        return False
-    raise ValueError("use true or false")
-
-
-def _words(value: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in value.split(",") if part.strip())
-
-
-def _choice(*allowed: str) -> Callable[[str], str]:
-    def parse(value: str) -> str:
-        word = value.strip().lower()
-        if word not in allowed:
-            raise ValueError(f"use one of {', '.join(allowed)}")
-        return word
-
-    return parse
-
-
-def _levels(value: str) -> tuple[str, ...]:
-    """Pairs of a logger and its level."""
-    pairs = tuple(part.replace(" ", "").lower() for part in _words(value))
-    if any(not name or level not in _LEVELS for name, _, level in (pair.partition("=") for pair in pairs)):
-        raise ValueError(f"use logger=level, with a level of {', '.join(_LEVELS)}")
-    return pairs
-
-
-def _number(kind: type[int] | type[float], low: float, high: float) -> Callable[[str], Any]:
-    def parse(value: str) -> Any:
-        try:
-            number = kind(value)
-        except ValueError:
-            raise ValueError(f"use a {'whole ' if kind is int else ''}number") from None
-        if not low <= number <= high:  # also refuses NaN
-            raise ValueError(f"use a number from {low:g} to {high:g}")
-        return number
-
-    return parse
-
-
-def _days(value: str) -> float:
-    """Days to keep something; `forever` never ends."""
-    if value.strip().lower() == "forever":
-        return math.inf
-    try:
-        return float(_number(float, 0, 36500)(value))
-    except ValueError:
-        raise ValueError("use a number of days from 0 to 36500, or forever") from None
-
-
-def _url(*schemes: str) -> Callable[[str], str]:
-    def parse(value: str) -> str:
-        value = value.strip()
-        scheme, mark, rest = value.partition("://")
-        if not mark or scheme.lower() not in schemes or not rest:
-            raise ValueError(f"use an address that begins with {' or '.join(f'{s}://' for s in schemes)}")
-        _check_address(value)
-        return value.rstrip("/") if scheme.lower().startswith("http") else value
-
-    return parse
-
-
-def _check_address(value: str) -> None:
-    """An address that only the one who calls it finds wrong is found wrong again and again.
-
-    In words of our own: what Python says of a wrong address can quote the password in it.
-    """
-    parts = _split(value)
-    if parts.scheme == "unix":
-        if parts.hostname or not parts.path.strip("/"):
-            raise ValueError("use unix:// and the whole path of the socket, such as unix:///run/redis.sock")
-    else:
-        _host(parts.hostname or "")
-
-
-def _split(value: str) -> SplitResult:
-    hint = "a password with one of /?#[]% needs it percent-encoded"
-    try:
-        parts = urlsplit(value)
-        # The path of a socket is a folder's name, which can be anything.
-        is_possible = (value.isprintable() or parts.scheme == "unix") and " " not in parts.netloc and parts.port != 0
-    except ValueError:
-        is_possible = False
-    if not is_possible:
-        raise ValueError(f"use a host and a port from 1 to 65535, without spaces; {hint}")
-    return parts
-
-
-def _host(value: str) -> str:
-    """A host name that can be asked for, or an address."""
-    try:
-        is_possible = bool(value) and value.isprintable() and " " not in value and len(value.encode("idna")) <= 253
-    except UnicodeError:  # an empty or an endless label
-        is_possible = False
-    if not is_possible:
-        raise ValueError("use a host name or an address")
-    return value
-
-
-def _worker_id(value: str) -> str:
-    if not 1 <= len(value) <= 128 or not value.isascii() or not value.isprintable() or " " in value:
-        raise ValueError("use 1 to 128 plain characters without spaces")
-    return value
 
 
 def _settings_file() -> dict[str, str]:
@@ -174,202 +48,216 @@ class Settings:
     """Every setting. Nothing else reads the environment."""
 
     data_dir: Path = _setting(
-        "LIENWORKER_DATA_DIR", Path("data"), _folder, "The data folder: database, raw pages, results."
+        "LIENWORKER_DATA_DIR", Path("data"), read_as.folder, "The data folder: database, raw pages, results."
     )
     redis_url: str | None = _setting(
         "REDIS_URL",
         None,
-        _url("redis", "rediss", "unix"),
+        read_as.url("redis", "rediss", "unix"),
         "A Redis of your own. Unset: a private one is started in the data folder.",
         secret=True,
     )
     standalone: bool = _setting(
-        "STANDALONE", False, _flag, "`true`: not one call goes to the Gateway, whatever else is set."
+        "STANDALONE", False, read_as.flag, "`true`: not one call goes to the Gateway, whatever else is set."
     )
     gateway_sync: str = _setting(
         "GATEWAY_SYNC",
         "enabled",
-        _choice("enabled", "disabled", "required"),
+        read_as.choice("enabled", "disabled", "required"),
         "`disabled`: the same as `STANDALONE=true`. `required`: without a `GATEWAY_URL` nothing starts.",
     )
     gateway_url: str | None = _setting(
-        "GATEWAY_URL", None, _url("http", "https"), "The Gateway's address. Unset: the mode is standalone."
+        "GATEWAY_URL", None, read_as.url("http", "https"), "The Gateway's address. Unset: the mode is standalone."
     )
-    gateway_token: str | None = _setting("GATEWAY_TOKEN", None, _line, "The Gateway's worker token.", secret=True)
+    gateway_token: str | None = _setting(
+        "GATEWAY_TOKEN", None, read_as.line, "The Gateway's worker token.", secret=True
+    )
     worker_id: str | None = _setting(
         "WORKER_ID",
         None,
-        _worker_id,
+        read_as.worker_id,
         "This worker's name at the Gateway. Unset: made once and kept in the data folder.",
     )
     gateway_retry: float = _setting(
         "LIENWORKER_GATEWAY_RETRY",
         30.0,
-        _number(float, 0.01, 300),
+        read_as.number(float, 0.01, 300),
         "Seconds before the Gateway is tried again after it failed; twice as long each time, up to five minutes.",
     )
     heartbeat: float = _setting(
-        "LIENWORKER_HEARTBEAT", 60.0, _number(float, 1, 120), "Seconds between two heartbeats to the Gateway."
+        "LIENWORKER_HEARTBEAT", 60.0, read_as.number(float, 1, 120), "Seconds between two heartbeats to the Gateway."
     )
     max_waiting: int = _setting(
         "LIENWORKER_MAX_WAITING",
         1000,
-        _number(int, 1, 10**7),
+        read_as.number(int, 1, 10**7),
         "Tasks that may wait before no more are taken from the Gateway.",
     )
     task_expiry: float = _setting(
         "LIENWORKER_TASK_EXPIRY",
         168.0,
-        _number(float, 0.001, 87600),
+        read_as.number(float, 0.001, 87600),
         "Hours after which a task of the Gateway is not scraped any more.",
     )
     upload_concurrency: int = _setting(
         "LIENWORKER_UPLOAD_CONCURRENCY",
         16,
-        _number(int, 1, 256),
+        read_as.number(int, 1, 256),
         "Raw files under way to the Gateway at a time, at most.",
     )
     proxy: str | None = _setting(
         "LIENWORKER_PROXY",
         None,
-        _url("http", "socks5", "socks5h"),
+        read_as.url("http", "socks5", "socks5h"),
         "A proxy for all fetches; a task may bring its own.",
         secret=True,
     )
     host_delay: float = _setting(
         "LIENWORKER_HOST_DELAY",
         1.0,
-        _number(float, 0, 3600),
+        read_as.number(float, 0, 3600),
         "Seconds between two requests to one host; a platform may ask for its own.",
     )
     host_concurrency: int = _setting(
-        "LIENWORKER_HOST_CONCURRENCY", 4, _number(int, 1, 1000), "Open requests to one host at a time."
+        "LIENWORKER_HOST_CONCURRENCY", 4, read_as.number(int, 1, 1000), "Open requests to one host at a time."
     )
     host_give_up: float = _setting(
         "LIENWORKER_HOST_GIVE_UP",
         1800.0,
-        _number(float, 1, 604800),
+        read_as.number(float, 1, 604800),
         "Seconds without one answer from a host after which its waiting tasks fail as `host_down`.",
     )
     allow_private_hosts: tuple[str, ...] = _setting(
         "LIENWORKER_ALLOW_PRIVATE_HOSTS",
         (),
-        _words,
+        read_as.words,
         "Host names, addresses or networks in private ranges that may be fetched, with commas; `all` for every one.",
     )
-    robots: str = _setting("LIENWORKER_ROBOTS", "obey", _choice("obey", "ignore"), "Whether robots.txt is obeyed.")
-    user_agent: str = _setting("LIENWORKER_USER_AGENT", USER_AGENT, _line, "What we call ourselves to county sites.")
+    robots: str = _setting(
+        "LIENWORKER_ROBOTS", "obey", read_as.choice("obey", "ignore"), "Whether robots.txt is obeyed."
+    )
+    user_agent: str = _setting(
+        "LIENWORKER_USER_AGENT", USER_AGENT, read_as.line, "What we call ourselves to county sites."
+    )
     connect_timeout: float = _setting(
-        "LIENWORKER_CONNECT_TIMEOUT", 10.0, _number(float, 0.1, 600), "Seconds to connect to a county site."
+        "LIENWORKER_CONNECT_TIMEOUT", 10.0, read_as.number(float, 0.1, 600), "Seconds to connect to a county site."
     )
     read_timeout: float = _setting(
-        "LIENWORKER_READ_TIMEOUT", 30.0, _number(float, 0.1, 600), "Seconds between two pieces of a page."
+        "LIENWORKER_READ_TIMEOUT", 30.0, read_as.number(float, 0.1, 600), "Seconds between two pieces of a page."
     )
     fetch_timeout: float = _setting(
-        "LIENWORKER_FETCH_TIMEOUT", 60.0, _number(float, 0.1, 3600), "Seconds for a page in all."
+        "LIENWORKER_FETCH_TIMEOUT", 60.0, read_as.number(float, 0.1, 3600), "Seconds for a page in all."
     )
     fetch_attempts: int = _setting(
-        "LIENWORKER_FETCH_ATTEMPTS", 4, _number(int, 1, 100), "Tries of one page before its task fails."
+        "LIENWORKER_FETCH_ATTEMPTS", 4, read_as.number(int, 1, 100), "Tries of one page before its task fails."
     )
     retry_delay: float = _setting(
         "LIENWORKER_RETRY_DELAY",
         5.0,
-        _number(float, 0, 3600),
+        read_as.number(float, 0, 3600),
         "Seconds before the second try of a page; four times as long for each further one, with jitter.",
     )
     max_page_mb: float = _setting(
         "LIENWORKER_MAX_PAGE_MB",
         16.0,
-        _number(float, 0.001, 1024),
+        read_as.number(float, 0.001, 1024),
         "Megabytes of a page after decompression; a larger one fails.",
     )
-    processes: int = _setting("LIENWORKER_PROCESSES", 0, _number(int, 0, 256), "Worker processes; 0 means one a core.")
+    processes: int = _setting(
+        "LIENWORKER_PROCESSES", 0, read_as.number(int, 0, 256), "Worker processes; 0 means one a core."
+    )
     threads: int = _setting(
         "LIENWORKER_THREADS",
         6,
-        _number(int, 5, 256),
+        read_as.number(int, 5, 256),
         "Threads a worker process, four of which are kept free for relay, polling, heartbeat and uploads.",
     )
-    batch: int = _setting("LIENWORKER_BATCH", 16, _number(int, 1, 1000), "Rows that one message may claim at a time.")
+    batch: int = _setting(
+        "LIENWORKER_BATCH", 16, read_as.number(int, 1, 1000), "Rows that one message may claim at a time."
+    )
     disk_warn_mb: int = _setting(
         "LIENWORKER_DISK_WARN_MB",
         1000,
-        _number(int, 0, 10**9),
+        read_as.number(int, 0, 10**9),
         "Free megabytes under which status and doctor warn.",
     )
     disk_stop_intake_mb: int = _setting(
         "LIENWORKER_DISK_STOP_INTAKE_MB",
         300,
-        _number(int, 0, 10**9),
+        read_as.number(int, 0, 10**9),
         "Free megabytes under which no new work is taken.",
     )
     disk_stop_fetch_mb: int = _setting(
         "LIENWORKER_DISK_STOP_FETCH_MB",
         100,
-        _number(int, 0, 10**9),
+        read_as.number(int, 0, 10**9),
         "Free megabytes under which fetching stops until there is room.",
     )
     data_max_mb: int = _setting(
         "LIENWORKER_DATA_MAX_MB",
         0,
-        _number(int, 0, 10**9),
+        read_as.number(int, 0, 10**9),
         "Megabytes that the data folder may take; from 80 % on it warns, from 90 % on no new work is taken, at 100 % "
         "fetching stops until there is room. 0: as large as the disk allows.",
     )
     keep_raw: float = _setting(
         "LIENWORKER_KEEP_RAW_DAYS",
         30.0,
-        _days,
+        read_as.days,
         "Days after its fetch that a raw page is kept, and longer until its result is delivered; or `forever`.",
     )
     keep_steps: float = _setting(
         "LIENWORKER_KEEP_STEPS_DAYS",
         14.0,
-        _days,
+        read_as.days,
         "Days that the finished steps of an ended task and their errors are kept.",
     )
     keep_tasks: float = _setting(
         "LIENWORKER_KEEP_TASKS_DAYS",
         90.0,
-        _days,
+        read_as.days,
         "Days that an ended task is kept with its result, and longer until that is delivered.",
     )
     keep_archived: float = _setting(
         "LIENWORKER_KEEP_ARCHIVED_DAYS",
         math.inf,
-        _days,
+        read_as.days,
         "Days that a result is kept that no Gateway has but that `results archive` has packed.",
     )
     keep_history: float = _setting(
         "LIENWORKER_KEEP_HISTORY_DAYS",
         365.0,
-        _days,
+        read_as.days,
         "Days that the audit, the list of imports, their rejects and the counties' figures are kept.",
     )
     platforms_folder: Path | None = _setting(
         "LIENWORKER_PLATFORMS",
         None,
-        _folder,
+        read_as.folder,
         "A folder with platforms of your own: Python files, TOML or YAML definitions.",
     )
-    web_host: str = _setting("LIENWORKER_WEB_HOST", "127.0.0.1", _host, "Where the monitor listens.")
+    web_host: str = _setting("LIENWORKER_WEB_HOST", "127.0.0.1", read_as.host, "Where the monitor listens.")
     web_port: int = _setting(
-        "LIENWORKER_WEB_PORT", 5555, _number(int, 0, 65535), "The monitor's port; 0 turns it off in `up`."
+        "LIENWORKER_WEB_PORT", 5555, read_as.number(int, 0, 65535), "The monitor's port; 0 turns it off in `up`."
     )
     web_token: str | None = _setting(
-        "LIENWORKER_WEB_TOKEN", None, _line, "What visitors of the monitor must know; needed off loopback.", secret=True
+        "LIENWORKER_WEB_TOKEN",
+        None,
+        read_as.line,
+        "What visitors of the monitor must know; needed off loopback.",
+        secret=True,
     )
-    log_level: str = _setting("LIENWORKER_LOG_LEVEL", "info", _choice(*_LEVELS), "How much is logged.")
+    log_level: str = _setting("LIENWORKER_LOG_LEVEL", "info", read_as.choice(*read_as.LEVELS), "How much is logged.")
     log_levels: tuple[str, ...] = _setting(
         "LIENWORKER_LOG_LEVELS",
         (),
-        _levels,
+        read_as.levels,
         "Other levels for some loggers, with commas, such as `lienworker.gateway=debug,dramatiq=info`.",
     )
     log_format: str = _setting(
         "LIENWORKER_LOG_FORMAT",
         "auto",
-        _choice("auto", "text", "json"),
+        read_as.choice("auto", "text", "json"),
         "`auto`: readable lines on a terminal, JSON lines otherwise.",
     )
 
@@ -398,7 +286,7 @@ class Settings:
                     "the given value" if item.metadata["secret"] else repr(text if len(text) < 100 else text[:99] + "…")
                 )
                 raise SettingsError(item.metadata["env"], f"{shown} cannot be used: {problem}.") from None
-        chosen.setdefault("data_dir", _folder("data"))
+        chosen.setdefault("data_dir", read_as.folder("data"))
         return cls(**chosen)._checked()
 
     @classmethod
