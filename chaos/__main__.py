@@ -13,6 +13,7 @@ import argparse
 import heapq
 import itertools
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -234,6 +235,7 @@ def main() -> int:
         for event in make_plan(asked.seed, asked.seconds, asked.only):
             _say(event.in_words())
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that it leaves no stack and no disk behind
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         place = said.keep or Path(folder)
         place.mkdir(parents=True, exist_ok=True)
