@@ -95,8 +95,8 @@ async def _examine(url: str, token: str, worker_id: str) -> dict[str, Any]:
     async with GatewayClient(url, token, worker_id) as client:
         health = await client.health()
         if isinstance(health, Unavailable) and health.kind is Kind.DOWN:
-            words = {"answers": _why_down(health.words), "token": "not tried", "clock": "unknown"}
-            return {**words, "is_well": False}
+            untried = dict.fromkeys(("token", "clock"), "not tried")
+            return {"answers": _why_down(health.words), **untried, "is_well": False}
         accepted = await client.check_token()
     is_well = isinstance(accepted, Accepted)
     return {
