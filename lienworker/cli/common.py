@@ -19,7 +19,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-class _Moment(click.ParamType[int]):
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[int]
+else:
+    _ParamType = click.ParamType  # not generic in click's older versions
+
+
+class _Moment(_ParamType):
     """A day or a moment, as RFC 3339, in milliseconds; a moment without a zone is UTC."""
 
     name = "time"

@@ -49,8 +49,8 @@ def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[s
     place = Place(settings, folder, read_only)
     shown = with_token if is_new else address
     kept = f" (its token is in {folder.web_token_file})" if token and not settings.web_token else ""
-    elsewhere = f", from other machines {_elsewhere(number)}" if _is_everywhere(listen) else ""
-    click.echo(f"The monitor: {shown}{elsewhere}{kept}", err=True)
+    elsewhere = f"(from other machines {_elsewhere(number)})" if _is_everywhere(listen) else ""
+    click.echo(f"The monitor: {shown} {elsewhere}{kept}".rstrip(), err=True)
     try:
         asyncio.run(serve(place, guard, number))
     except OSError as problem:

@@ -13,8 +13,11 @@ WINDOW = 20
 ENOUGH = 20
 #: A field that was there in this share of pages belongs to the page.
 USUAL = 0.95
-#: One that is there in no more than this share of the window has collapsed.
+#: One that was in every page and is there in no more than this share of the window has collapsed.
 COLLAPSED = 0.5
+#: One that was missing now and then (no house, no year in which it was built) has to fall further: of a field that two
+#: in three pages have, nearly all of twenty may have it by chance, and then only half of the next twenty.
+_SURELY_COLLAPSED = 0.25
 #: Pages after which the past counts half: sites change slowly, too, and that is no alarm.
 _LONG = 2000
 # Bits of what is stored: add new names at the end.
@@ -36,8 +39,15 @@ def lost_fields(history: History) -> list[str]:
     if history.pages < ENOUGH or len(history.recent) < WINDOW:
         return []
     usual = [name for name in WATCHED if history.counts.get(name, 0) >= USUAL * history.pages]
-    most = COLLAPSED * len(history.recent)
-    return [name for name in usual if sum(bool(mask & _BIT[name]) for mask in history.recent) <= most]
+    return [name for name in usual if _share_now(history, name) <= _most_of_a_collapsed(history, name)]
+
+
+def _share_now(history: History, name: str) -> float:
+    return sum(bool(mask & _BIT[name]) for mask in history.recent) / len(history.recent)
+
+
+def _most_of_a_collapsed(history: History, name: str) -> float:
+    return COLLAPSED if history.counts[name] >= history.pages else _SURELY_COLLAPSED
 
 
 def take_in(history: History, masks: Sequence[int]) -> None:
@@ -69,6 +79,6 @@ def in_words(history: History, lost: list[str]) -> str:
     empty = sum(mask == 0 for mask in history.recent)
     if empty >= COLLAPSED * len(history.recent):
         return f"{empty} of its last {len(history.recent)} pages gave nothing"
-    share = max(sum(bool(mask & _BIT[name]) for mask in history.recent) for name in lost) / len(history.recent)
+    share = max(_share_now(history, name) for name in lost)
     names = ", ".join(lost[:6]) + (f" and {len(lost) - 6} more" if len(lost) > 6 else "")
     return f"{names} came with nearly every page before, and with {share:.0%} of the last {len(history.recent)}"

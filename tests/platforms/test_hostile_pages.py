@@ -37,8 +37,11 @@ def test_no_hostile_page_breaks_or_holds_up_a_parser(platform: str | None) -> No
 @pytest.mark.parametrize("name", PAGES)
 def test_four_times_the_page_takes_about_four_times_as_long(name: str) -> None:
     """Not sixteen times: then a page of the largest size would hold a worker for hours."""
-    large = parsing_seconds(name, LARGE, "generic")
-    assert large < 0.4 or large / parsing_seconds(name, SMALL, "generic") < 9
+    ratios = []
+    while not ratios or (min(ratios) >= 9 and len(ratios) < 4):  # a busy machine may disturb one measurement
+        large = parsing_seconds(name, LARGE, "generic")
+        ratios.append(large / parsing_seconds(name, SMALL, "generic") if large >= 0.4 else 1.0)
+    assert min(ratios) < 9, ratios
 
 
 @pytest.mark.parametrize("name", ["deep and open", "half tags", "many attributes"])
