@@ -1,11 +1,11 @@
 """The drain after an outage against a bare aiohttp loop that posts the same files and the same batches.
 
 Results are made while no Gateway is there (by the product's own transactions, without a county). Then a reference
-Gateway in a process of its own takes them: from `lienworker outbox replay` (or a whole stack), and, a fresh one, from
+Gateway in a process of its own takes them: from a whole stack (or `lienworker outbox replay`), and, a fresh one, from
 the loop. The loop keeps no state, knows no order but "files first", reads no database and proves nothing: it is the
 limit. Both are timed by the Gateway's own log, from the first request to the last reply.
 
-    python -m benchmarks.draining [--results 5000] [--by replay|stack] [--rounds 3]
+    python -m benchmarks.draining [--results 5000] [--by stack|replay] [--rounds 3]
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def show(name: str, side: Drain, n: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=int, default=5000)
-    parser.add_argument("--by", choices=["replay", "stack"], default="replay")
+    parser.add_argument("--by", choices=["replay", "stack"], default="stack")
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts on each side")
     chosen = parser.parse_args()
     sides: list[tuple[Drain, Drain]] = []
