@@ -16,7 +16,7 @@ from lienworker.outbox.backoff import TryAgain, decide
 from lienworker.outbox.entries import Claimed, Entry, add_entries
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import write
+from lienworker.store.database import after_commit, write
 from lienworker.store.folder import DataFolder
 from lienworker.store.pages import PageRecord, file_is_back, page_behind_result, save_page
 from lienworker.store.raw_files import WrittenPage, put_in_place
@@ -124,7 +124,7 @@ def _confirm(row: Claimed) -> None:
     confirm_result(row.task_id)
     tasks.mark_completed(row.task_id)
     extra = about_task("confirmed", row.task_id, row.topic, platform=row.platform, county=row.county)
-    logger.info("confirmed %s: the page has not changed", row.task_id, extra=extra)
+    after_commit(lambda: logger.info("confirmed %s: the page has not changed", row.task_id, extra=extra))
 
 
 def _store_failure(runtime: Runtime, row: Claimed, failed: FetchFailed) -> None:

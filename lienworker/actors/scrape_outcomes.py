@@ -23,7 +23,7 @@ from lienworker.platforms import ParsedPage
 from lienworker.platforms.lists import is_list
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import storable, write
+from lienworker.store.database import after_commit, storable, write
 from lienworker.store.folder import DataFolder
 from lienworker.store.history import Place, likely_platform
 from lienworker.store.pages import PageRecord
@@ -135,6 +135,11 @@ def _store_results(made: Sequence[tuple[Claimed, NewResult]]) -> set[int]:
     save_result(*(result for _, result in kept))
     tasks.mark_completed(*(row.task_id for row, _ in kept), tries=1)
     deliver(kept)
+    after_commit(lambda: _say_completed(kept))
+    return mine
+
+
+def _say_completed(kept: Sequence[tuple[Claimed, NewResult]]) -> None:
     for row, result in kept:
         logger.info(
             "completed %s: %s %s",
@@ -143,7 +148,6 @@ def _store_results(made: Sequence[tuple[Claimed, NewResult]]) -> set[int]:
             result.parcel_id,
             extra=about_task("completed", row.task_id, row.topic, platform=result.platform, county=result.county),
         )
-    return mine
 
 
 def deliver(made: Sequence[tuple[Claimed, NewResult]]) -> None:

@@ -50,9 +50,9 @@ def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[s
     shown = with_token if is_new else address
     kept = f" (its token is in {folder.web_token_file})" if token and not settings.web_token else ""
     elsewhere = f"(from other machines {_elsewhere(number)})" if _is_everywhere(listen) else ""
-    click.echo(f"The monitor: {shown} {elsewhere}{kept}".rstrip(), err=True)
+    words = f"The monitor: {shown} {elsewhere}{kept}".rstrip()
     try:
-        asyncio.run(serve(place, guard, number))
+        asyncio.run(serve(place, guard, number, on_ready=lambda: click.echo(words, err=True)))
     except OSError as problem:
         raise OperatorError(f"The monitor cannot listen on {listen} port {number}: {problem.strerror}.") from None
     sys.exit(0)

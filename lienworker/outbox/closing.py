@@ -17,7 +17,7 @@ from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.entries import Claimed
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import all_rows, execute, storable, write
+from lienworker.store.database import after_commit, all_rows, execute, storable, write
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def expire(row: Claimed) -> bool:
 def say_failed(task_id: str, topic: str, reason: str) -> None:
     """The one line that a task which ends without a result has in the log."""
     extra = about_task("expired" if reason == "expired" else "failed", task_id, topic, reason=reason)
-    logger.info("failed %s: %s", task_id, reason, extra=extra)
+    after_commit(lambda: logger.info("failed %s: %s", task_id, reason, extra=extra))
 
 
 def give_back(rows: Iterable[Claimed]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,16 @@ class Database(peewee.SqliteDatabase):
             super().rollback()
 
 
+class _Thread(threading.local):
+    """What a thread does once its transaction is committed."""
+
+    def __init__(self) -> None:
+        self.afterwards: list[Callable[[], None]] = []
+
+
 database: peewee.SqliteDatabase = Database(None)
 _writing = threading.Lock()
+_thread = _Thread()
 
 
 def open_store(root: Path) -> DataFolder:
@@ -49,10 +57,22 @@ def open_store(root: Path) -> DataFolder:
     connect(folder.database)
     try:
         with one_at_a_time(folder.root / "open.lock"):  # switching to WAL does not wait for others by itself
+            begin_file(folder.database)
             migrate()
     except DATABASE_TROUBLE as problem:
         raise StoreError(f"{folder.database} cannot be used: {problem}. `lienworker doctor` says more.") from None
     return folder
+
+
+def begin_file(path: Path) -> None:
+    """An empty file learns to give back what is deleted bit by bit: it can do so from its first page on, or never.
+
+    No pragma of each connection: on a file that has it already, SQLite would write it again, and wait for all writers.
+    """
+    if path.stat().st_size == 0:
+        with closing(sqlite3.connect(path)) as new:
+            new.execute("PRAGMA auto_vacuum = incremental")
+            new.execute("PRAGMA journal_mode = wal")
 
 
 def is_damage(problem: BaseException | None) -> bool:
@@ -69,8 +89,6 @@ def connect(path: Path) -> None:
             timeout=BUSY_TIMEOUT,
             cached_statements=256,
             pragmas={
-                # First, since a file has it from its first page on: what is deleted can be given back bit by bit.
-                "auto_vacuum": "incremental",
                 "journal_mode": "wal",
                 # Durable means power loss too: FULL flushes the log at each commit. Commits are grouped for speed.
                 "synchronous": "full",
@@ -96,10 +114,23 @@ def write(name: str) -> Iterator[None]:
     """
     if database.in_transaction():
         raise RuntimeError("a write inside a write: pass the work to the outer transaction instead")
+    _thread.afterwards = []
     with _in_turn(), database.atomic("IMMEDIATE"):
         yield
         reach(name, "before_commit")
     reach(name, "after_commit")
+    for act in _thread.afterwards:
+        act()
+
+
+def after_commit(act: Callable[[], None]) -> None:
+    """Does this when the transaction at hand is committed, and not at all when it comes to nothing.
+
+    A log line belongs here: it would tell what may yet be undone, and whoever reads the log slowly would have all
+    writers wait.
+    """
+    assert database.in_transaction()
+    _thread.afterwards.append(act)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from pathlib import Path
 from lienworker.store.database import (
     DATABASE_TROUBLE,
     all_rows,
+    begin_file,
     close,
     connect,
     database,
@@ -81,6 +82,7 @@ def salvage_into(broken: Path, new: Path, leave_out: Collection[str]) -> Salvage
     new.unlink(missing_ok=True)
     os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # SQLite would ask the umask
     close()
+    begin_file(new)
     connect(new)
     migrate()
     saved = Salvaged()

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import signal
+from collections.abc import Callable
 from importlib import resources
 
 from aiohttp import web
@@ -151,8 +152,8 @@ async def _listen(runner: web.AppRunner, host: str, port: int, stopped: asyncio.
     return False
 
 
-async def serve(place: Place, guard: Guard, port: int, say: logging.Logger = logger) -> None:
-    """Runs until it is told to stop."""
+async def serve(place: Place, guard: Guard, port: int, on_ready: Callable[[], None]) -> None:
+    """Runs until it is told to stop; says when it can be asked."""
     logging.getLogger("aiohttp.server").addFilter(StrangersInWords())
     runner = web.AppRunner(make_app(place, guard), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
@@ -168,7 +169,8 @@ async def serve(place: Place, guard: Guard, port: int, say: logging.Logger = log
     watch_supervisor(stop_soon)
     try:
         if await _listen(runner, guard.host, port, stopped):
-            say.info("the monitor listens on %s port %d", guard.host, port, extra={"action": "web"})
+            on_ready()
+            logger.info("the monitor listens on %s port %d", guard.host, port, extra={"action": "web"})
         await stopped.wait()
     finally:
         await runner.cleanup()

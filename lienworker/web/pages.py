@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import jinja2
+from markupsafe import Markup, escape
 
 from lienworker.reports import words
 from lienworker.settings import Settings
 from lienworker.store.folder import DataFolder
+
+_CODE = re.compile("`([^`]+)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,11 @@ def environment() -> jinja2.Environment:
     )
     made.filters.update(
         ago=words.ago, at=words.at, number=words.number, seconds=words.seconds, share=words.share, size=words.size,
-        query=words.query, cut=words.cut, topic=words.topic,
+        query=words.query, cut=words.cut, topic=words.topic, with_code=_with_code,
     )  # fmt: skip
     return made
+
+
+def _with_code(text: str) -> Markup:
+    """Our own words, with what stands between backticks set as code; all of it escaped first."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 # nosec B704

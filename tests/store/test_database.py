@@ -8,13 +8,24 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from lienworker.store.database import DATABASE_TROUBLE, all_rows, close, database, execute, one_row, open_store, write
+from lienworker.store.database import (
+    DATABASE_TROUBLE,
+    after_commit,
+    all_rows,
+    close,
+    database,
+    execute,
+    one_row,
+    open_store,
+    write,
+)
 from lienworker.store.facts import set_fact
 from lienworker.store.folder import DataFolder
 
@@ -62,6 +73,52 @@ def test_every_connection_is_durable_and_checks_references(folder: DataFolder) -
 def test_every_connection_waits_for_a_rude_writer(folder: DataFolder) -> None:
     assert one_row("PRAGMA busy_timeout")[0] == 30_000
     assert in_a_thread(lambda: one_row("PRAGMA busy_timeout")[0]) == 30_000
+
+
+def test_a_new_connection_reads_beside_a_writer_without_waiting(folder: DataFolder) -> None:
+    close()  # so that it is read over a connection made while the writer has the lock
+    other = sqlite3.connect(folder.database, timeout=0, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+
+    assert all_rows("SELECT * FROM pauses") == []
+
+    assert time.monotonic() - began < 5  # a writer would wait 30 seconds
+    other.execute("ROLLBACK")
+    other.close()
+
+
+def test_a_new_file_can_shrink(folder: DataFolder) -> None:
+    assert one_row("PRAGMA auto_vacuum") == (2,)
+
+
+def test_what_follows_a_commit_is_done_after_it(folder: DataFolder) -> None:
+    seen: list[object] = []
+    other = sqlite3.connect(folder.database)
+    with write("test"):
+        execute("INSERT INTO pauses VALUES ('fetch', 'test', '', '')")
+        after_commit(lambda: seen.extend(other.execute("SELECT cause FROM pauses")))
+        assert seen == []
+    assert seen == [("test",)]
+    with write("next"):
+        pass
+    assert seen == [("test",)]  # and once only
+    other.close()
+
+
+def test_what_follows_a_commit_is_not_done_when_there_is_none(folder: DataFolder) -> None:
+    seen: list[str] = []
+
+    def go_wrong() -> None:
+        with write("test"):
+            after_commit(lambda: seen.append("told"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        go_wrong()
+    with write("next"):
+        pass
+    assert seen == []
 
 
 def test_a_write_takes_the_lock_before_its_first_statement(folder: DataFolder) -> None:

@@ -7,6 +7,8 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lienworker.demo.site import demo_site
@@ -36,14 +38,23 @@ def main(target: Path) -> None:
         with demo_site(latency=0.05) as site:
             rows = site.parcels(150) + site.odd_parcels()
             node.cli("run", write_list(Path(folder) / "juniper.jsonl", rows))
-            stack = node.start("up", LIENWORKER_WEB_PORT="0", LIENWORKER_HOST_CONCURRENCY="1")
-            wait_until(node.is_up, seconds=60)
-            node.cli("import", write_list(Path(folder) / "juniper-more.jsonl", site.parcels(900, 300)))
-            node.cli("pause", "--intake")
-            node.cli("resume", "--intake")
-            _shoot_all(node, target, path)
-            interrupt(stack)
-            stack.communicate(timeout=30)
+            with _stack(node):
+                node.cli("import", write_list(Path(folder) / "juniper-more.jsonl", site.parcels(900, 300)))
+                node.cli("pause", "--intake")
+                node.cli("resume", "--intake")
+                _shoot_all(node, target, path)
+
+
+@contextmanager
+def _stack(node: Node) -> Iterator[None]:
+    # Its log is not looked at, and a pipe that nobody reads would stop it.
+    stack = node.start("up", LIENWORKER_WEB_PORT="0", LIENWORKER_HOST_CONCURRENCY="1", LIENWORKER_LOG_LEVEL="warning")
+    try:
+        wait_until(node.is_up, seconds=60)
+        yield
+    finally:
+        interrupt(stack)
+        stack.communicate(timeout=30)
 
 
 def _shoot_all(node: Node, target: Path, path: str) -> None:
@@ -70,7 +81,7 @@ def _wait() -> None:
 
 def _shoot(browser, target: Path, scheme: str, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 820}, color_scheme=scheme)
-    few = {name: VIEWS[name] for name in ("overview", "tasks", "counties")}
+    few = {"overview": VIEWS["overview"]}
     views = dict(VIEWS) if (scheme, width) == ("light", 1280) else few
     if (scheme, width) == ("light", 1280):
         page.goto(f"http://127.0.0.1:{PORT}/tasks?reason=http_404")

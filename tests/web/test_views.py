@@ -217,6 +217,7 @@ def test_uploads_that_wait_while_nobody_sends_them_are_a_warning(node: Node, mod
     change(node, "UPDATE outbox SET state = 'waiting', reason = NULL WHERE topic = 'upload_raw'")
     with monitor(node) as here:
         health = here.ask("/api/overview").json["health"]
+        assert "<code>lienworker outbox replay</code>" in here.ask("/").text
     assert health["level"] == "warn"
     assert "3 uploads wait; nobody sends them:" in health["words"]
     assert "`lienworker outbox replay`" in health["words"]
