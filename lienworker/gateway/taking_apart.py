@@ -27,6 +27,8 @@ Submit: TypeAlias = Callable[[list[Item]], Awaitable[Outcome[ResultsReply]]]
 
 # So many different items that failed alone, with nothing stored in between, make the destination suspect.
 COUPLE = 2
+# So many that were very likely stored, and now fail, prove it: names may lie about some, not about all of these.
+MANY_WITNESSES = 11
 # So many answers in a row without one stored item end the search for a sign of life. With the Gateway's stop after
 # 11 failures they cover 110 items: a batch of 100 is searched to its end.
 MOST_LIFELESS = 10
@@ -128,12 +130,14 @@ class _Delivery:
 
     def _sign_of_life_wanted(self, doubtful: bool) -> _Group | None:
         """Nothing was stored lately. Whoever is likeliest to be stored goes first."""
-        if self._witnesses_failed >= COUPLE:
+        if self._witnesses_failed >= MANY_WITNESSES:
             return self._blame_destination()
         if self._likely:
             return self._witness()
         if self._lifeless_answers < MOST_LIFELESS and (group := self._next_unknown() or self._half_of_dirty()):
             return group
+        if self._lifeless and doubtful and self._lifeless_answers < MOST_LIFELESS and self._suspects:
+            return self._all_suspects()
         if self._lifeless:
             return self._blame_destination() if doubtful else _Group([self._lifeless.pop()])
         # Only those are left whose failure was foretold by replies that stored others.
@@ -148,6 +152,11 @@ class _Delivery:
 
     def _suspect_alone(self) -> _Group | None:
         return _Group([self._suspects.popleft()]) if self._suspects else None
+
+    def _all_suspects(self) -> _Group:
+        """The last place where a sign of life may be: names can lie, and not all of them need be bad."""
+        members, self._suspects = list(self._suspects), deque()
+        return _Group(members)
 
     def _half_of_dirty(self) -> _Group | None:
         if not self._dirty:
@@ -228,7 +237,7 @@ class _Delivery:
         else:
             self._lifeless.extend(seen)
             self._lifeless_answers += 1
-            self._witnesses_failed += group.witness
+            self._witnesses_failed += len(seen) if group.witness else 0
 
     def _learn_names(self, seen: list[int], reply: ResultsReply) -> None:
         named = self._named(seen, reply.errors) if self._names_can_be_trusted else []

@@ -95,6 +95,7 @@ def test_both_kinds_of_bad_items_at_once(batch: tuple[int, set[int]], data: st.D
 @settings(deadline=None, max_examples=300)
 @given(batches(most_bad=0.3), st.integers())
 @example((27, {0, 1, 2, 3, 4, 25, 26}), 4)  # two that are named and two that are not, all bad, and in a row
+@example((75, set(range(21))), 0)  # good ones are left among those that were named only
 def test_names_are_a_hint_and_never_a_proof(batch: tuple[int, set[int]], seed: int) -> None:
     """The errors name anybody at all; still no item is believed stored that is not, and no good one is left out."""
     n, bad = batch
