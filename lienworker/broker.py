@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from pathlib import Path
 from typing import Any
 
 import dramatiq
@@ -18,6 +19,7 @@ from dramatiq.middleware import AsyncIO, CurrentMessage, Middleware
 from periodiq import PeriodiqMiddleware
 
 from lienworker.crash import reach
+from lienworker.errors import SettingsError
 from lienworker.settings import Settings
 from lienworker.store.database import close
 from lienworker.store.folder import DataFolder
@@ -65,7 +67,21 @@ class Hygiene(Middleware):
 
 def redis_url(settings: Settings) -> str:
     """The operator's Redis, or the socket of the private one in the data folder."""
-    return settings.redis_url or f"unix://{DataFolder(settings.data_dir).redis_socket}"
+    return settings.redis_url or f"unix://{_in_address(DataFolder(settings.data_dir).redis_socket)}"
+
+
+def refuse_redis_url(settings: Settings) -> None:
+    """Options that redis-py does not take: found here, and not again and again in every thread of every worker."""
+    try:
+        redis.Redis.from_url(redis_url(settings)).connection_pool.make_connection()
+    except (TypeError, ValueError):  # what it says can quote a password
+        words = "has an option that the Redis client does not know, or one with a wrong value."
+        raise SettingsError("REDIS_URL", f"{words} `lienworker doctor` says which.") from None
+
+
+def _in_address(path: Path) -> str:
+    """A folder's name can be anything; what ends a path in an address is encoded, and nothing else is touched."""
+    return "".join(f"%{ord(one):02X}" if one in "%?#" else one for one in str(path))
 
 
 def setup_broker(settings: Settings, *middleware: Middleware) -> TokenBroker:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO
 
-from lienworker.broker import redis_url
+from lienworker.broker import redis_url, refuse_redis_url
 from lienworker.errors import BusyError, DamageError, OperatorError, SettingsError
 from lienworker.lifeline import LIFELINE_FD
 from lienworker.outbox.leases import living
@@ -192,6 +192,7 @@ def running_stack(settings: Settings, log: IO[bytes] | None = None, choice: Choi
     """
     if choice.only and not settings.redis_url:
         raise SettingsError("REDIS_URL", "is not set: a part that runs alone needs the Redis that all parts share.")
+    refuse_redis_url(settings)
     folder = open_store(settings.data_dir)
     refuse_damage(folder)
     lock = _take_lock(folder, shared=choice.only is not None)
