@@ -50,11 +50,15 @@ class TokenBroker(RedisBroker):
         return sent
 
     is_silent = False  # standalone: nothing is ever put into the upload queue
+    places: int | None = None  # how many steps this process takes at a time
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Any:
+        """A process whose places are taken leaves tokens where they are: the relay counts those, and sends no more."""
         longest = _IDLE_POLL_MS[queue_name]
         if queue_name == UPLOAD and self.is_silent:
             longest = _NOTHING_TO_UPLOAD_MS
+        if queue_name in (FETCH, SCRAPE) and self.places:
+            prefetch = self.places
         return super().consume(queue_name, prefetch, longest)
 
 

@@ -69,8 +69,9 @@ class RuntimeMiddleware(Middleware):
 
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
         # Dramatiq would go on without us: a worker that takes messages and can do nothing with them.
+        broker.places = max(1, worker.worker_threads - RESERVED_THREADS)
         try:
-            self._start(max(1, worker.worker_threads - RESERVED_THREADS))
+            self._start(broker.places)
         except Exception as problem:
             logger.error("the worker cannot start: %s", problem, extra={"action": "boot"})
             os._exit(_CANNOT_START)
