@@ -140,8 +140,11 @@ class _Delivery:
             return self._all_suspects()
         if self._lifeless:
             return self._blame_destination() if doubtful else _Group([self._lifeless.pop()])
-        # Only those are left whose failure was foretold by replies that stored others.
-        return self._suspect_alone()
+        # Only those are left whose failure was foretold by replies that stored others. Where all witnesses failed, too,
+        # and they were few, nothing proves that the destination lives: better blame it than good items.
+        if (group := self._suspect_alone()) or self._witnesses_failed < COUPLE:
+            return group
+        return self._blame_destination()
 
     def _witness(self) -> _Group:
         """One that is very likely stored. If even that fails, all of them: names may lie about some, not about all."""

@@ -124,6 +124,7 @@ def test_a_destination_that_fails_in_the_middle_leaves_the_rest_undecided(
 
 @settings(deadline=None, max_examples=300)
 @given(batches(most_bad=0.3), st.integers(1, 12), st.sampled_from([11, 10**9]))
+@example((4, {0, 1}), 2, 11)  # few witnesses
 def test_a_database_that_dies_in_the_middle_is_blamed_and_not_the_items(
     batch: tuple[int, set[int]], call: int, stop: int
 ) -> None:
