@@ -30,6 +30,9 @@ BEAT, FETCH, SCRAPE, UPLOAD = "beat", "fetch", "scrape", "upload"
 _IDLE_POLL_MS = {BEAT: 1000, FETCH: 200, SCRAPE: 300, UPLOAD: 200}
 _NOTHING_TO_UPLOAD_MS = 1000  # not longer: a stop waits for it
 
+#: What redis-py raises for an option that it does not know, or for a value that it cannot use.
+WRONG_OPTION = (TypeError, ValueError, AttributeError, redis.RedisError)
+
 logger = logging.getLogger(__name__)
 
 
@@ -75,17 +78,20 @@ def redis_url(settings: Settings) -> str:
 
 
 def refuse_redis_url(settings: Settings) -> None:
-    """Options that redis-py does not take: found here, and not again and again in every thread of every worker."""
+    """Options that redis-py does not take: found here, and not again and again in every thread of every worker.
+
+    Nothing is connected yet, so whatever goes wrong is the address's fault.
+    """
     try:
         redis.Redis.from_url(redis_url(settings)).connection_pool.make_connection()
-    except (TypeError, ValueError):  # what it says can quote a password
+    except WRONG_OPTION:  # what it says can quote a password
         words = "has an option that the Redis client does not know, or one with a wrong value."
         raise SettingsError("REDIS_URL", f"{words} `lienworker doctor` says which.") from None
 
 
 def _in_address(path: Path) -> str:
-    """A folder's name can be anything; what ends a path in an address is encoded, and nothing else is touched."""
-    return "".join(f"%{ord(one):02X}" if one in "%?#" else one for one in str(path))
+    """A folder's name can be anything; what means something else in an address is encoded."""
+    return "".join(f"%{ord(one):02X}" if one in "%?#\t\r\n" else one for one in str(path))
 
 
 def setup_broker(settings: Settings, *middleware: Middleware) -> TokenBroker:

@@ -67,7 +67,11 @@ class Settings:
         "`disabled`: the same as `STANDALONE=true`. `required`: without a `GATEWAY_URL` nothing starts.",
     )
     gateway_url: str | None = _setting(
-        "GATEWAY_URL", None, read_as.url("http", "https"), "The Gateway's address. Unset: the mode is standalone."
+        "GATEWAY_URL",
+        None,
+        read_as.url("http", "https"),
+        "The Gateway's address. Unset: the mode is standalone.",
+        secret=True,  # it may hold a password
     )
     gateway_token: str | None = _setting(
         "GATEWAY_TOKEN", None, read_as.line, "The Gateway's worker token.", secret=True
@@ -85,7 +89,10 @@ class Settings:
         "Seconds before the Gateway is tried again after it failed; twice as long each time, up to five minutes.",
     )
     heartbeat: float = _setting(
-        "LIENWORKER_HEARTBEAT", 60.0, read_as.number(float, 1, 120), "Seconds between two heartbeats to the Gateway."
+        "LIENWORKER_HEARTBEAT",
+        60.0,
+        read_as.number(float, 1, 70),  # with one lost beat still less than two minutes apart
+        "Seconds between two heartbeats to the Gateway.",
     )
     max_waiting: int = _setting(
         "LIENWORKER_MAX_WAITING",
@@ -246,6 +253,15 @@ class Settings:
         read_as.line,
         "What visitors of the monitor must know; needed off loopback.",
         secret=True,
+    )
+    web_allow_hosts: tuple[str, ...] = _setting(
+        "LIENWORKER_WEB_ALLOW_HOSTS",
+        (),
+        read_as.words,
+        "Further names of the monitor, with commas: those under which a proxy in front of it calls it.",
+    )
+    web_read_only: bool = _setting(
+        "LIENWORKER_WEB_READ_ONLY", False, read_as.flag, "`true`: the monitor hides and refuses every action."
     )
     log_level: str = _setting("LIENWORKER_LOG_LEVEL", "info", read_as.choice(*read_as.LEVELS), "How much is logged.")
     log_levels: tuple[str, ...] = _setting(

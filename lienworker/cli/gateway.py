@@ -67,6 +67,8 @@ def _demo_tasks(url: str) -> list[dict[str, object]]:
 @json_option
 def check(as_json: bool) -> None:
     """Say whether the Gateway answers and takes our token. Nothing is taken from it. Exit 1 if not."""
+    from yarl import URL
+
     from lienworker.errors import SettingsError
     from lienworker.platforms import registry_with
 
@@ -78,7 +80,7 @@ def check(as_json: bool) -> None:
     worker_id = settings.worker_id or open_folder(settings).worker_id()
     facts = asyncio.run(_examine(settings.gateway_url, settings.gateway_token, worker_id))
     names = registry_with(settings.platforms_folder).names()
-    facts |= {"address": settings.gateway_url, "worker_id": worker_id, "would_ask_for": names}
+    facts |= {"address": str(URL(settings.gateway_url).with_user(None)), "worker_id": worker_id, "would_ask_for": names}
     if as_json:
         print_json(facts)
     else:

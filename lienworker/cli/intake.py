@@ -106,7 +106,7 @@ def _try_out(settings: Settings, file: str, how: How) -> None:
 
     database = DataFolder(settings.data_dir).database
     is_known: Callable[[list[str]], set[str]] = lambda _ids: set()  # noqa: E731
-    if database.exists():
+    if database.exists() and database.stat().st_size:
         connect(database)
         is_known = known_ids
     shown: list[Reject] = []

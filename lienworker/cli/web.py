@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: lienworker web --port 5555 --read-only")
 @click.option("--host", help="Where to listen, instead of LIENWORKER_WEB_HOST.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The port, instead of LIENWORKER_WEB_PORT.")
-@click.option("--read-only", is_flag=True, help="Hide and refuse every action.")
-@click.option("--allow-host", multiple=True, metavar="NAME", help="A further name of this server, as behind a proxy.")
+@click.option("--read-only", is_flag=True, help="Hide and refuse every action; also LIENWORKER_WEB_READ_ONLY.")
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A further name of this server, as behind a proxy; also LIENWORKER_WEB_ALLOW_HOSTS.",
+)
 @click.option("--address", "only_address", is_flag=True, help="Print the address to open, with its token, and exit.")
 def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[str, ...], only_address: bool) -> None:
     """Show the monitor in a browser: see everything, act on it.
@@ -45,8 +50,8 @@ def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[s
     if only_address:
         click.echo(with_token)
         return
-    guard = Guard(listen, token, frozenset(name.lower() for name in allow_host))
-    place = Place(settings, folder, read_only)
+    guard = Guard(listen, token, frozenset(name.lower() for name in (*allow_host, *settings.web_allow_hosts)))
+    place = Place(settings, folder, read_only or settings.web_read_only)
     shown = with_token if is_new else address
     kept = f" (its token is in {folder.web_token_file})" if token and not settings.web_token else ""
     elsewhere = f"(from other machines {_elsewhere(number)})" if _is_everywhere(listen) else ""
@@ -54,7 +59,8 @@ def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[s
     try:
         asyncio.run(serve(place, guard, number, on_ready=lambda: click.echo(words, err=True)))
     except OSError as problem:
-        raise OperatorError(f"The monitor cannot listen on {listen} port {number}: {problem.strerror}.") from None
+        made = f" Its token is made: {with_token}" if is_new else ""
+        raise OperatorError(f"The monitor cannot listen on {listen} port {number}: {problem.strerror}.{made}") from None
     sys.exit(0)
 
 

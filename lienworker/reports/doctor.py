@@ -99,7 +99,7 @@ def _own_redis(settings: Settings, url: str) -> Finding:
         )
         with client:
             client.ping()
-    except (redis.RedisError, OSError, ValueError, TypeError) as problem:  # the last two: an option it does not know
+    except (redis.RedisError, OSError, ValueError, TypeError, AttributeError) as problem:  # the last three: an option
         words = " ".join(Blotter(settings)(str(problem)).split())
         return Finding("redis", False, f"REDIS_URL cannot be used: {words}; start that Redis, or mend REDIS_URL")
     return Finding("redis", True, "REDIS_URL answers")

@@ -26,7 +26,7 @@ from lienworker.settings import Settings
 from lienworker.store import damage, pending, salvage, swap
 from lienworker.store.audit import actions, note_action
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import close, connect, open_store, write
+from lienworker.store.database import begin_file, close, connect, open_store, write
 from lienworker.store.folder import DataFolder, try_lock
 from lienworker.store.leftovers import old_leftovers, remove_leftovers
 from lienworker.store.orphans import mend_rows
@@ -83,6 +83,7 @@ def database_repair(folder: DataFolder) -> Repair | None:
     if folder.salvaged.exists():
         words = "a repair was interrupted: the salvaged database takes its place"
         return Repair("database", words, 1, lambda: swap.finish_swap(folder, stamp))
+    begin_file(folder.database)
     connect(folder.database)
     problems = salvage.integrity_problems()
     if not problems:

@@ -69,7 +69,7 @@ def begin_file(path: Path) -> None:
 
     No pragma of each connection: on a file that has it already, SQLite would write it again, and wait for all writers.
     """
-    if path.stat().st_size == 0:
+    if path.exists() and path.stat().st_size == 0:
         with closing(sqlite3.connect(path)) as new:
             new.execute("PRAGMA auto_vacuum = incremental")
             new.execute("PRAGMA journal_mode = wal")

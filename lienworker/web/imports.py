@@ -17,7 +17,7 @@ from lienworker.errors import LienworkerError, OperatorError
 from lienworker.intake import RejectsFile
 from lienworker.intake.importer import How, Importer
 from lienworker.intake.rejects import plain_name
-from lienworker.platforms import default_registry
+from lienworker.platforms import registry_with
 from lienworker.store.database import DATABASE_TROUBLE
 from lienworker.store.imports import imports as all_imports
 from lienworker.store.room import refuse_new_work
@@ -104,7 +104,7 @@ def _import(place: Place, path: Path, name: str) -> None:
     """The same importer as the command line's."""
     rejects = RejectsFile.of_import(place.folder.rejects, name)
     try:
-        Importer(default_registry(), path, name, How()).run(rejects)
+        Importer(registry_with(place.settings.platforms_folder), path, name, How()).run(rejects)
     except LienworkerError as problem:
         raise CannotError(f"{name} cannot be imported: {problem}") from None
     except DATABASE_TROUBLE:

@@ -14,6 +14,13 @@ def test_a_refused_token_does_not_hide_the_clock(node: Node) -> None:
     assert "clock  the same" in done.stdout
 
 
+def test_a_password_in_the_address_is_not_shown(node: Node) -> None:
+    for options in ([], ["--json"]):
+        done = node.cli("gateway", "check", *options, GATEWAY_URL="http://me:geheim@127.0.0.1:9", GATEWAY_TOKEN="token")
+        assert "http://127.0.0.1:9" in done.stdout
+        assert "geheim" not in done.stdout + done.stderr
+
+
 def test_a_connection_that_fails_is_said_once_in_our_words(node: Node) -> None:
     for url, words in (
         ("http://127.0.0.1:9", "nothing takes connections there"),

@@ -101,6 +101,7 @@ def refusal(values: dict[str, str]) -> SettingsError | None:
         ("LIENWORKER_PROXY", "http://me:geheim/wort@proxy.example:80"),
         ("LIENWORKER_PROXY", "http://:80"),
         ("GATEWAY_URL", "http://[::1"),
+        ("GATEWAY_URL", "http://me:geheim@gateway.example:99999"),
         ("GATEWAY_URL", "http://gate way.example"),
         ("GATEWAY_URL", "http://gate\nway.example"),
         ("GATEWAY_URL", "http://gateway..example"),

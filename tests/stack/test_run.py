@@ -140,14 +140,14 @@ def test_the_demo_comes_out_as_it_should_and_leaves_nothing(node: Node) -> None:
 
 
 def test_a_folder_of_any_name_has_its_private_redis(site: DemoSite, tmp_path: Path) -> None:
-    node = Node(tmp_path / "50% of #1?" / "data")
+    node = Node(tmp_path / "50% of\t#1?" / "data")
     node.data.parent.mkdir()
     done = node.cli("run", write_list(tmp_path / "few.jsonl", site.parcels(3)))
     assert done.returncode == 0, done.stderr
     assert node.statuses() == {"completed": 3}
 
 
-@pytest.mark.parametrize("option", ["hunter222=1", "socket_timeout=hunter222"])
+@pytest.mark.parametrize("option", ["hunter222=1", "socket_timeout=hunter222", "protocol=9", "cache_config=1"])
 def test_an_option_that_redis_does_not_take_is_one_sentence(node: Node, option: str) -> None:
     done = node.cli("up", REDIS_URL=f"redis://127.0.0.1:1/0?{option}")
     assert done.returncode == 2

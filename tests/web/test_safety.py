@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import aiohttp
 import pytest
 
@@ -81,8 +83,11 @@ def test_a_change_by_get_only_asks(here: Monitor, seeded: Node) -> None:
     assert seeded.sql("SELECT status FROM tasks WHERE task_id = ?", FAILED) == [("failed",)]
 
 
-def test_a_read_only_monitor_hides_and_refuses_every_action(seeded: Node) -> None:
-    with monitor(seeded, "--read-only") as here:
+@pytest.mark.parametrize(("option", "setting"), [(["--read-only"], {}), ([], {"LIENWORKER_WEB_READ_ONLY": "true"})])
+def test_a_read_only_monitor_hides_and_refuses_every_action(
+    seeded: Node, option: list[str], setting: dict[str, str]
+) -> None:
+    with monitor(seeded, *option, **setting) as here:
         for path in VIEWS:
             assert "/act/" not in here.ask(path).text, path
             assert 'type="file"' not in here.ask(path).text, path
@@ -93,6 +98,24 @@ def test_a_read_only_monitor_hides_and_refuses_every_action(seeded: Node) -> Non
         assert here.ask("/imports", "POST", data=upload, X_CSRF_Token=here.csrf()).status == 403
     assert seeded.sql("SELECT status FROM tasks WHERE task_id = ?", FAILED) == [("failed",)]
     assert seeded.sql("SELECT count(*) FROM audit") == [(0,)]
+
+
+def test_names_under_which_a_proxy_calls_it_are_let_in(seeded: Node) -> None:
+    with monitor(
+        seeded, "--allow-host", "one.example", LIENWORKER_WEB_ALLOW_HOSTS="two.example, Three.example"
+    ) as here:
+        for name in ("one.example", "two.example", "three.example"):
+            assert here.ask("/", Host=name).status == 200, name
+        assert here.ask("/", Host="four.example").status == 421
+
+
+def test_a_token_that_was_made_is_shown_also_where_the_port_is_taken(node: Node) -> None:
+    with socket.socket() as other:
+        other.bind(("0.0.0.0", 0))
+        other.listen()
+        done = node.cli("web", "--host", "0.0.0.0", "--port", str(other.getsockname()[1]))
+    assert done.returncode == 2
+    assert f"?token={(node.data / 'web_token').read_text().strip()}" in done.stderr
 
 
 def test_off_loopback_a_token_is_made_shown_once_and_asked_for(seeded: Node) -> None:

@@ -329,6 +329,18 @@ def test_a_dropped_file_is_imported_and_its_rejects_can_be_fetched(here: Monitor
     assert not list(seeded.data.glob(".upload-*"))
 
 
+def test_a_dropped_file_may_name_platforms_of_ones_own(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sunny.toml").write_text(
+        "hosts = ['sunny.example']\ndelay = 10\n[fields]\nparcel_id = '//b/text()'\n"
+    )
+    form = aiohttp.FormData()
+    form.add_field("file", b"url\nhttps://sunny.example/1\n", filename="sunny.csv")
+    with monitor(node, LIENWORKER_PLATFORMS=str(tmp_path / "own")) as here:
+        assert here.ask("/imports", "POST", data=form, X_CSRF_Token=here.csrf()).status == 303
+    assert node.sql("SELECT delay FROM hosts WHERE host = 'sunny.example'") == [(10,)]
+
+
 def test_rejects_can_be_fetched_from_a_folder_that_was_restored_elsewhere(seeded: Node, tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("url\nnot a url\n")
     seeded.cli("import", str(tmp_path / "list.csv"))
