@@ -18,11 +18,10 @@ from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.counts import outbox_counts, task_counts
 from lienworker.store.database import one_row, write
 from lienworker.store.facts import fact, set_fact
+from lienworker.store.heartbeats import ACKNOWLEDGED, BEAT_OUTCOME, BEAT_WELL, COMMANDS, LAST_BEAT
 from lienworker.store.history import paused_places
 from lienworker.store.room import room_in
 
-#: When the last heartbeat went out, in ms; what the last one came to; what the Gateway last asked for.
-LAST_BEAT, BEAT_OUTCOME, COMMANDS = "heartbeat_at", "heartbeat_outcome", "gateway_commands"
 #: What a pause by the Gateway stops: results that we have are still delivered.
 _PAUSED_BY_GATEWAY = ("intake", "fetch")
 
@@ -59,10 +58,12 @@ def send_heartbeat(here: Runtime) -> None:
     errand = here.gateway_on_loop.heartbeat(body(here))
     outcome = asyncio.run_coroutine_threadsafe(errand, here.loop).result()
     is_well = isinstance(outcome, Accepted)
-    words = "acknowledged" if isinstance(outcome, Accepted) else outcome.words
+    words = ACKNOWLEDGED if isinstance(outcome, Accepted) else outcome.words
     with write("heartbeat"):
         set_fact(BEAT_OUTCOME, words)
-        if not is_well:  # half the time until the next: one lost beat must not make a gap of two
+        if is_well:
+            set_fact(BEAT_WELL, "")
+        else:  # half the time until the next: one lost beat must not make a gap of two
             set_fact(LAST_BEAT, str(now_ms() - int(500 * here.settings.heartbeat)))
         if isinstance(outcome, Accepted) and outcome.reply.command_names:
             set_fact(COMMANDS, " ".join(outcome.reply.command_names))

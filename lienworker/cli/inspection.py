@@ -73,6 +73,8 @@ def _print_status(facts: dict[str, Any], health: Health) -> None:
         click.echo(f"{name:>7}  " + "  ".join(f"{state} {n:,}" for state, n in facts[name].items()))
     for queue, counts in facts["queues"].items():
         click.echo(f"{queue:>7}  " + "  ".join(f"{topic} {n:,}" for topic, n in counts.items()))
+    for line in _heartbeat_lines(facts):
+        click.echo(line)
     if facts["failures"]:
         click.echo("\nFailed:")
         for failure in facts["failures"][:8]:
@@ -86,6 +88,18 @@ def _print_status(facts: dict[str, Any], health: Health) -> None:
         click.echo("\nWorkers:")
         about = ("kind", "pid", "slots", "seen_at")
         print_table(about, [[row[name] for name in about] for row in facts["workers"]])
+
+
+def _heartbeat_lines(facts: dict[str, Any]) -> list[str]:
+    """What the last heartbeat came to, and what the Gateway asked for: as far as that can be printed."""
+    from lienworker.reports.words import ago
+
+    beat = facts["heartbeat"]
+    if facts["mode"] != "ondemand" or not beat["outcome"]:
+        return []
+    said = [f"   beat  {ago(beat['at'])}: {beat['outcome'][:100]}"]
+    said += [f"  asked  {ago(beat['commands_at'])}: {beat['commands'][:100]}"] if beat["commands"] else []
+    return ["".join(one if one.isprintable() else " " for one in line) for line in said]
 
 
 def _print_backlog(backlog: dict[str, Any]) -> None:

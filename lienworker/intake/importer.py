@@ -15,7 +15,7 @@ from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, host_of, register_in_transaction
 from lienworker.platforms import Registry, Target
 from lienworker.store.database import write
-from lienworker.store.imports import finish_import, note_progress, start_import
+from lienworker.store.imports import finish_import, note_progress, running_import
 from lienworker.store.tasks import DEFAULT_PRIORITY, NewTask
 
 DEFAULT_BATCH = 1000
@@ -71,17 +71,17 @@ class Importer:
         """Stores the file's tasks. What was committed before an error stays; the same file again adds the rest."""
         batches = self._batches(rejects)
         first = next(batches, [])  # a file that cannot be read at all leaves no trace
-        self.import_id = start_import(self.name)
-        status = "stopped"
-        try:
-            self._store(first)
-            for batch in batches:
-                self._store(batch)
-                progress(self.tally)
-            status = "done"
-        finally:
-            rejects.close()
-            finish_import(self.import_id, status, str(rejects.path) if rejects.count else None)
+        with running_import(self.name) as self.import_id:
+            status = "stopped"
+            try:
+                self._store(first)
+                for batch in batches:
+                    self._store(batch)
+                    progress(self.tally)
+                status = "done"
+            finally:
+                rejects.close()
+                finish_import(self.import_id, status, str(rejects.path) if rejects.count else None)
         return self.tally
 
     def try_out(self, rejects: Callable[[Reject], None], is_known: Callable[[list[str]], set[str]]) -> Tally:

@@ -15,6 +15,7 @@ from lienworker.store import rollups
 from lienworker.store.clock import now_ms, to_ms
 from lienworker.store.counts import outbox_counts, task_counts
 from lienworker.store.folder import DataFolder, is_stack_running
+from lienworker.store.heartbeats import ACKNOWLEDGED, last_heartbeat
 from lienworker.store.history import paused_places
 from lienworker.store.monitor import overdue_hosts
 from lienworker.store.monitor_outbox import uploads_held
@@ -41,6 +42,8 @@ _HELD = {
     "restored": "since a restore, until `lienworker outbox release --reason restored`",
 }
 _RATE_MINUTES = 10
+#: The longest time between two heartbeats, s.
+_BEATS_APART = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ def facts_of(folder: DataFolder) -> dict[str, Any]:
         "held": uploads_held(),
         "drift": paused_places(),
         "breakers": breakers(),
+        "heartbeat": last_heartbeat(),
         "pauses": [dict(zip(("lane", "cause", "since", "words"), row, strict=True)) for row in pauses()],
         "workers": workers,
         "stack_runs": is_stack_running(folder),
@@ -92,7 +96,7 @@ def judge(settings: Settings, facts: dict[str, Any]) -> Health:
     """The worst thing first; that nothing is lost is said where one would fear it."""
     bad = [*_no_workers(facts), *_stuck(facts)]
     warn = [
-        *_gateway(settings, facts),
+        *(_gateway(settings, facts) or _heartbeat(settings, facts)),
         *_unsent(settings, facts),
         *_pauses(facts),
         *_drift(facts),
@@ -134,6 +138,18 @@ def _gateway(settings: Settings, facts: dict[str, Any]) -> list[str]:
     return [
         f"Gateway {kind} since {at(first['since'])[11:16]} UTC; {number(facts['unsent'])} uploads wait; nothing is lost"
     ]
+
+
+def _heartbeat(settings: Settings, facts: dict[str, Any]) -> list[str]:
+    """Where only heartbeats fail, nothing else shows that the Gateway will soon count this worker as gone."""
+    beat = facts["heartbeat"]
+    if settings.mode != "ondemand" or not facts["stack_runs"] or beat["outcome"] in (None, ACKNOWLEDGED):
+        return []
+    since = beat["acknowledged_at"]
+    if since and now_ms() - to_ms(since) < 1000 * _BEATS_APART:
+        return []
+    lately = f"since {at(since)[11:16]} UTC" if since else "yet"
+    return [f"the Gateway has taken no heartbeat {lately}, and may count this worker as gone: {beat['outcome'][:200]}"]
 
 
 def _unsent(settings: Settings, facts: dict[str, Any]) -> list[str]:

@@ -193,6 +193,14 @@ def one_at_a_time(path: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def together(path: Path) -> Iterator[None]:
+    """Any number may be in here at a time; waits while somebody has the file to himself."""
+    with _open_lock(path) as handle:
+        fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
+
+
 def _open_lock(path: Path) -> IO[str]:
     """Whoever may read a file may lock it, and so stall all others: a lock is its owner's only, an older one too."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import dict_rows, execute, write
+from lienworker.store.database import database, dict_rows, execute, write
+from lienworker.store.folder import together, try_lock
 
 
-def start_import(name: str) -> int:
+@contextmanager
+def running_import(name: str) -> Iterator[int]:
+    """A new import, by its number. As long as it runs it has a lock, so that a killed one is known for what it is."""
+    nobody_else = not _is_anybody_importing()
+    with together(_lock()):
+        yield _start_import(name, nobody_else)
+
+
+def _lock() -> Path:
+    return Path(database.database).parent / "import.lock"
+
+
+def _is_anybody_importing() -> bool:
+    lock = try_lock(_lock())
+    if lock is None:
+        return True
+    lock.close()
+    return False
+
+
+def _start_import(name: str, nobody_else: bool) -> int:
     with write("import_start"):
+        if nobody_else:  # whatever still counts as running was killed
+            execute("UPDATE imports SET status = 'stopped' WHERE status = 'running'")
         sql = "INSERT INTO imports (name, status, started_at) VALUES (?, 'running', ?)"
         row_id = execute(sql, (name, rfc3339())).lastrowid
     assert row_id is not None
@@ -43,4 +69,8 @@ def finish_import(import_id: int, status: str, rejects_path: str | None) -> None
 
 
 def imports(limit: int = 50) -> list[dict[str, Any]]:
-    return list(dict_rows("SELECT * FROM imports ORDER BY id DESC LIMIT ?", (limit,)))
+    found = list(dict_rows("SELECT * FROM imports ORDER BY id DESC LIMIT ?", (limit,)))
+    if any(row["status"] == "running" for row in found) and not _is_anybody_importing():
+        for row in found:
+            row["status"] = "stopped" if row["status"] == "running" else row["status"]
+    return found

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from lienworker.actors.heartbeat import BEAT_OUTCOME, COMMANDS, _book, body, is_due, send_heartbeat
+from lienworker.actors.heartbeat import _book, body, is_due, send_heartbeat
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.outbox.housekeeping import pauses
 from lienworker.outbox.registration import register_task
 from lienworker.store.clock import now_ms
 from lienworker.store.database import execute, write
 from lienworker.store.facts import fact, set_fact
+from lienworker.store.heartbeats import BEAT_OUTCOME, COMMANDS, last_heartbeat
 from lienworker.store.tasks import NewTask
 from tests.ondemand.desk import Desk
 
@@ -114,3 +115,18 @@ def test_a_heartbeat_that_failed_is_tried_again_before_two_minutes_are_over(
     clock = sys.modules["lienworker.actors.heartbeat"]
     monkeypatch.setattr(clock, "now_ms", lambda: now_ms() + 30_000)
     assert is_due(60)
+
+
+def test_what_a_heartbeat_came_to_is_told(here: Desk, gateway: ReferenceGateway) -> None:
+    assert set(last_heartbeat().values()) == {None}
+    gateway.command("dance")
+    send_heartbeat(here.runtime)
+    well = last_heartbeat()
+    assert well["outcome"] == "acknowledged"
+    assert well["acknowledged_at"] == well["at"] == well["commands_at"]
+    assert well["commands"] == "dance"
+    gateway.fault("503", endpoint="heartbeat")
+    send_heartbeat(here.runtime)
+    ill = last_heartbeat()
+    assert "503" in ill["outcome"]
+    assert ill["acknowledged_at"] == well["acknowledged_at"]

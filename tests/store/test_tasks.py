@@ -136,16 +136,25 @@ class _Counts:
 
 
 def test_an_import_keeps_its_counts(folder: DataFolder) -> None:
-    import_id = imports.start_import("parcels.csv")
-    with write("test"):
-        imports.note_progress(import_id, _Counts())
-    running = imports.imports()[0]
-    imports.finish_import(import_id, "done", "rejects/1.csv")
+    with imports.running_import("parcels.csv") as import_id:
+        with write("test"):
+            imports.note_progress(import_id, _Counts())
+        running = imports.imports()[0]
+        imports.finish_import(import_id, "done", "rejects/1.csv")
     done = imports.imports()[0]
 
     assert (running["status"], running["rows"], running["added"], running["rejected"]) == ("running", 5, 3, 1)
     assert (done["status"], done["rejects_path"], done["name"]) == ("done", "rejects/1.csv", "parcels.csv")
     assert done["finished_at"] is not None
+
+
+def test_an_import_that_was_killed_does_not_count_as_running(folder: DataFolder) -> None:
+    with imports.running_import("killed.csv"):
+        pass  # nobody finished it
+    assert imports.imports()[0]["status"] == "stopped"
+    with imports.running_import("next.csv"), imports.running_import("beside.csv"):
+        assert [row["status"] for row in imports.imports()] == ["running", "running", "stopped"]
+    assert all_rows("SELECT status FROM imports WHERE name = 'killed.csv'") == [("stopped",)]
 
 
 def test_the_audit_says_who_did_what_newest_first(folder: DataFolder) -> None:

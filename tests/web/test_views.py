@@ -318,6 +318,26 @@ def test_drift_is_in_the_health_line_in_the_counties_and_in_the_metrics(here: Mo
     assert "demo, Dixie FL is paused" in seeded.cli("status").stdout
 
 
+def test_heartbeats_that_the_gateway_does_not_take_are_a_warning_and_its_wishes_are_shown(node: Node) -> None:
+    from lienworker.gateway.reference import reference_gateway
+
+    with reference_gateway() as gateway:
+        gateway.command("dance <b>")
+        node.settings |= {"GATEWAY_URL": gateway.url, "GATEWAY_TOKEN": gateway.token, "LIENWORKER_HEARTBEAT": "1"}
+        process = node.start("up", LIENWORKER_WEB_PORT="0")
+        with monitor(node) as here:
+            wait_until(lambda: here.ask("/api/overview").json["heartbeat"]["commands"], seconds=60)
+            assert "for: dance &lt;b&gt;." in here.ask("/").text
+            assert "acknowledged" in node.cli("status").stdout
+            gateway.fault("503", endpoint="heartbeat")
+            change(node, "UPDATE facts SET at = '2026-01-01T14:02:00.000Z' WHERE name = 'heartbeat_acknowledged'")
+            words = "the gateway has taken no heartbeat since 14:02 utc, and may count this worker as gone: "
+            wait_until(lambda: words in node.cli("status").stdout.lower(), seconds=30)
+            assert here.ask("/api/overview").json["health"]["level"] == "warn"
+        process.terminate()
+        process.communicate(timeout=30)
+
+
 def test_a_dropped_file_is_imported_and_its_rejects_can_be_fetched(here: Monitor, seeded: Node) -> None:
     form = aiohttp.FormData()
     form.add_field("file", b"url\nhttps://county.example/1\nnot a url\n", filename="list.csv")
