@@ -17,7 +17,7 @@ from lienworker.errors import InputError
 from lienworker.gateway.reference import read_tasks
 from lienworker.gateway.reference.control import _from_here
 
-from .helpers import Caller, item, task
+from .helpers import Caller, item, items, task
 
 
 def _control(call: Caller, method: str, path: str, value: Any = None) -> Any:
@@ -45,6 +45,16 @@ def test_faults_go_on_and_off_and_never_hit_the_control_routes(call: Caller) -> 
     _control(call, "POST", "faults", {"kind": "down"})
     _control(call, "DELETE", "faults")
     assert _control(call, "GET", "faults") == []
+
+
+def test_part_of_a_batch_is_stored_by_command(call: Caller) -> None:
+    _control(call, "POST", "faults", {"kind": "lost_reply", "endpoint": "results", "items": 1, "count": 1})
+    assert [(fault["items"], fault["left"]) for fault in _control(call, "GET", "faults")] == [(1, 1)]
+    with pytest.raises(ConnectionError):
+        call.post("/internal/results", items(3))
+    assert [result["key"][0] for result in _control(call, "GET", "received/results")] == ["P-0"]
+    assert _control(call, "GET", "received/requests")[-1]["stored_part"] == 1
+    assert call.post("/internal/results", items(3)).json["inserted"] == 2
 
 
 def test_everything_received_can_be_asked_for(call: Caller) -> None:
@@ -87,6 +97,7 @@ def test_reset_forgets_everything(call: Caller) -> None:
     ("method", "path", "body", "status"),
     [
         ("POST", "faults", b'{"kind":"flood"}', 400),
+        ("POST", "faults", b'{"kind":"hang","items":1}', 400),
         ("POST", "settings", b'{"colour":1}', 400),
         ("POST", "tasks", b"[1]", 400),
         ("POST", "nothing", b"{}", 404),

@@ -7,11 +7,14 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lienworker.gateway.reference import ReferenceGateway
+from lienworker.gateway.reference.faults import ENDPOINTS, KINDS, Fault
 
 from .helpers import Caller, item, items, task
 
@@ -91,6 +94,47 @@ def test_a_reply_can_be_lost_after_storing(call: Caller, kind: str) -> None:
     assert call.post("/internal/results", items(3)).json["updated"] == 3
 
 
+@pytest.mark.parametrize("kind", ["hang", "lost_reply"])
+def test_part_of_a_batch_can_be_stored_before_the_client_hears_nothing_more(call: Caller, kind: str) -> None:
+    call.gateway.enqueue(task(task_id="task-P-1", priority=1), task(task_id="task-P-2", priority=2))
+    call.work("demo")
+    call.gateway.fault(kind, endpoint="results", items=2, count=1)
+    with (
+        asking(call, "POST", "/internal/results", json.dumps(items(5)), timeout=0.3) as connection,
+        pytest.raises((TimeoutError, ConnectionError)),
+    ):
+        connection.getresponse()
+    assert [parcel_id for parcel_id, *_ in call.gateway.state.results] == ["P-0", "P-1"]
+    assert call.gateway.state.tasks["task-P-1"].state == "completed"
+    assert call.gateway.state.tasks["task-P-2"].state == "handed_out"
+    (cut,) = call.gateway.state.calls("results")
+    assert (cut.status, cut.fault, cut.items, cut.stored_part) == (None, kind, 5, 2)
+    reply = call.post("/internal/results", items(5)).json
+    assert (reply["inserted"], reply["updated"]) == (3, 2)
+
+
+def test_part_of_a_batch_is_stored_only_for_a_worker_that_may(call: Caller) -> None:
+    call.gateway.fault("lost_reply", endpoint="results", items=2)
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+        call.raw("POST", "/internal/results", json.dumps(items(5)).encode())
+    assert not call.gateway.state.results
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "503", "endpoint": "results", "items": 1},
+        {"kind": "reset", "endpoint": "results", "items": 1},
+        {"kind": "hang", "endpoint": "raw", "items": 1},
+        {"kind": "hang", "items": 1},
+        {"kind": "lost_reply", "endpoint": "results", "items": -1},
+    ],
+)
+def test_part_of_a_batch_where_there_can_be_none_is_told_so(gateway: ReferenceGateway, wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="items"):
+        gateway.fault(**wrong)
+
+
 def test_reset_comes_in_the_middle_of_the_reply(call: Caller) -> None:
     call.gateway.enqueue(task())
     call.gateway.fault("reset")
@@ -155,3 +199,9 @@ def test_faults_can_be_cleared_one_by_one(call: Caller) -> None:
 def test_an_unknown_fault_says_what_would_be_right(gateway: ReferenceGateway, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="unknown"):
         gateway.fault(**wrong)
+
+
+def test_every_fault_and_every_option_is_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "on-demand.md").read_text()
+    options = {one.name for one in fields(Fault)} - {"id"}
+    assert [name for name in sorted(KINDS | options | set(ENDPOINTS)) if f"`{name}`" not in page] == []

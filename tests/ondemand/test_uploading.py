@@ -27,7 +27,7 @@ from lienworker.outbox.housekeeping import forgive_clock_jumps
 from lienworker.outbox.uploads import Claim, UploadLane, claim_uploads
 from lienworker.store.clock import now_ms
 from lienworker.store.database import all_rows, execute, one_row, write
-from tests.ondemand.desk import Desk, assert_raw_before_result, desk
+from tests.ondemand.desk import Desk, assert_nothing_is_sent_after_it_was_acknowledged, assert_raw_before_result, desk
 
 OVERFLOW = "ERROR: numeric field overflow (SQLSTATE 22003)"
 
@@ -93,6 +93,26 @@ def test_a_reply_that_proves_nothing_is_asked_for_again(
     assert len(gateway.state.results) == 21
     assert_raw_before_result(gateway)
     assert one_row("SELECT max(attempts) FROM outbox WHERE topic LIKE 'upload%'") == (0,)
+
+
+@pytest.mark.parametrize("fault", ["hang", "lost_reply"])
+def test_a_batch_of_which_part_was_stored_without_a_reply_is_delivered_whole(
+    here: Desk, gateway: ReferenceGateway, fault: str
+) -> None:
+    here.add(10, name="before")
+    here.upload()
+    here.add(20)
+    here.send_raws()
+    gateway.fault(fault, endpoint="results", items=7, count=1)
+    here.upload_until()
+    assert [call.stored_part for call in gateway.state.calls("results") if call.fault] == [7]
+    assert here.states() == {"delivered": 60}
+    assert len(gateway.state.results) == 30
+    # Only those that were stored without our hearing of it went out again, once; what was acknowledged never did.
+    assert Counter(len(versions) for versions in gateway.state.history.values()) == {1: 23, 2: 7}
+    assert_nothing_is_sent_after_it_was_acknowledged(gateway)
+    no_attempt_is_lost()
+    here.books_are_right()
 
 
 def test_part_of_a_batch_that_failed_is_found_and_the_rest_is_delivered(

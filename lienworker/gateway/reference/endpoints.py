@@ -50,7 +50,7 @@ async def results(state: GatewayState, request: web.BaseRequest, entry: Request)
     except BadBodyError as problem:
         return text_reply(400, str(problem))
     entry.items = len(rows)
-    return json_reply(state.store_results(rows, entry.worker_id).reply())
+    return json_reply(state.store_results(rows[: entry.stored_part], entry.worker_id).reply())
 
 
 async def raw_files(state: GatewayState, request: web.BaseRequest, entry: Request) -> web.Response:

@@ -12,6 +12,9 @@ rate_limited    429 with `Retry-After` (`seconds`; as an HTTP date with `as_date
 database_down   results: 200 with everything failed; raw files: 200 with `status: error`
 parcels         results of the parcels in `names` fail, each by itself, with `words`
 raw_file        raw files whose name is (or contains one) in `names` always get a 500
+
+hang and lost_reply take `items` on the endpoint results: the first so many rows of a batch are stored, then the client
+hears nothing more. That is what a client's time-out leaves behind.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ INSTEAD = frozenset({"down", "hang", "html", "status", "rate_limited"})  # nothi
 AFTERWARDS = frozenset({"reset", "lost_reply", "half_json"})  # the work is done, the reply suffers
 WITHIN = frozenset({"database_down", "parcels", "raw_file"})  # the work itself goes wrong
 KINDS = INSTEAD | AFTERWARDS | WITHIN | {"slow"}
+MIDWAY = "midway"  # how those with `items` strike: part of the work is done, and there is no reply
+_MAY_BE_MIDWAY = frozenset({"hang", "lost_reply"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +47,17 @@ class Fault:
     as_date: bool = False
     names: tuple[str, ...] = ()
     words: str = "ERROR: value out of range (SQLSTATE 22003)"
+    items: int | None = None
     seed: int | None = None
     id: int = 0
 
     def concerns(self, endpoint: str) -> bool:
         return self.endpoint in {"all", endpoint}
+
+    @property
+    def strikes_as(self) -> str:
+        """Its kind, unless it strikes in the middle of the work: then neither before it nor after it."""
+        return self.kind if self.items is None else MIDWAY
 
 
 def make_fault(kind: str, **options: Any) -> Fault:
@@ -63,7 +74,16 @@ def make_fault(kind: str, **options: Any) -> Fault:
     fault = Fault(kind, **{name: _READ.get(name, _as_it_is)(value) for name, value in options.items()})
     if fault.endpoint not in (*ENDPOINTS, "all"):
         raise ValueError(f"unknown endpoint {fault.endpoint!r}; use all or one of {', '.join(ENDPOINTS)}")
+    if fault.items is not None:
+        _check_items(fault)
     return fault
+
+
+def _check_items(fault: Fault) -> None:
+    if fault.kind not in _MAY_BE_MIDWAY or fault.endpoint != "results":
+        raise ValueError(f"items is for {' and '.join(sorted(_MAY_BE_MIDWAY))} with the endpoint results only")
+    if fault.items is not None and fault.items < 0:
+        raise ValueError("items must be 0 or more")
 
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
@@ -83,6 +103,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "names": _names,
     "count": _count,
     "seed": _count,
+    "items": _count,
     "probability": float,
     "seconds": float,
     "status": int,
@@ -115,10 +136,10 @@ class FaultBoard:
             self._active.pop(fault_id, None)
 
     def strike(self, endpoint: str, kinds: Iterable[str]) -> Fault | None:
-        """The first fault of these kinds that strikes now; it is used up by one."""
+        """The first fault of these kinds (or `MIDWAY`) that strikes now; it is used up by one."""
         wanted = frozenset(kinds)
         for active in list(self._active.values()):
-            if active.fault.kind in wanted and active.fault.concerns(endpoint) and self._strikes(active):
+            if active.fault.strikes_as in wanted and active.fault.concerns(endpoint) and self._strikes(active):
                 return active.fault
         return None
 

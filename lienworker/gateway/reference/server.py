@@ -17,7 +17,7 @@ from aiohttp.http_parser import RawRequestMessage
 
 from lienworker.gateway.reference import control, endpoints, replies
 from lienworker.gateway.reference.endpoints import Endpoint
-from lienworker.gateway.reference.faults import AFTERWARDS, INSTEAD, Fault
+from lienworker.gateway.reference.faults import AFTERWARDS, INSTEAD, MIDWAY, Fault
 from lienworker.gateway.reference.state import GatewayState, Request
 
 LARGEST_BODY = 256 * 1024 * 1024
@@ -85,6 +85,8 @@ class _Gateway:
     ) -> web.StreamResponse:
         if fault := self._state.strike(entry.endpoint, INSTEAD):
             return await self._instead(request, entry, fault)
+        if fault := self._state.strike(entry.endpoint, {MIDWAY}):
+            return await self._midway(request, entry, route, fault)
         reply = await self._answer(request, entry, route)
         if late := self._state.strike(entry.endpoint, {"slow"}):  # the work is done: a client that gives up has stored
             entry.fault = late.kind
@@ -133,12 +135,20 @@ class _Gateway:
         if fault.kind == "hang":
             await self._hang(request, fault)
         if fault.kind in {"hang", "down"}:
-            self._state.finish(entry, None)
-            return replies.cut_off(request)
+            return self._cut_off(request, entry)
         await request.read()
         reply = replies.reply_of(fault)
         self._state.finish(entry, reply.status)
         return reply
+
+    async def _midway(
+        self, request: web.BaseRequest, entry: Request, route: tuple[str, str, Endpoint] | None, fault: Fault
+    ) -> web.Response:
+        entry.fault, entry.stored_part = fault.kind, fault.items
+        await self._answer(request, entry, route)  # and nobody gets to read it
+        if fault.kind == "hang":
+            await self._hang(request, fault)
+        return self._cut_off(request, entry)
 
     async def _hang(self, request: web.BaseRequest, fault: Fault) -> None:
         # A fault with a count is off as soon as it has struck for the last time, but this call hangs all the same.
@@ -153,7 +163,11 @@ class _Gateway:
         if fault.kind == "half_json":
             self._state.finish(entry, reply.status)
             return replies.half_of(reply)
-        self._state.finish(entry, None)
         if fault.kind == "reset":
+            self._state.finish(entry, None)
             return await replies.break_in_the_middle(request, reply)
+        return self._cut_off(request, entry)
+
+    def _cut_off(self, request: web.BaseRequest, entry: Request) -> web.Response:
+        self._state.finish(entry, None)
         return replies.cut_off(request)

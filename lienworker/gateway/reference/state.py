@@ -35,6 +35,7 @@ class Request:
     finished: float | None = None
     fault: str = ""
     items: int | None = None  # of a results call
+    stored_part: int | None = None  # by a fault: no more than the first so many of them were stored
 
 
 @dataclass(slots=True)
