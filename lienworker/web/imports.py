@@ -68,10 +68,17 @@ def add_routes(server: Server, app: web.Application) -> None:
         await asyncio.wait({importing}, timeout=2)
         if importing.done():
             importing.result()
+        importing.add_done_callback(_say_trouble)
         raise web.HTTPSeeOther("/imports")
 
     app.router.add_get(r"/imports/{import_id:[0-9]{1,18}}/rejects", rejects)
     app.router.add_post("/imports", take)
+
+
+def _say_trouble(importing: asyncio.Task[Any]) -> None:
+    """Nobody waits for a long import any more: the list shows that it stopped, and the log why."""
+    if not importing.cancelled() and (problem := importing.exception()):
+        logger.warning("an import stopped: %s", problem, extra={"action": "import"})
 
 
 async def _received(request: web.Request, server: Server) -> tuple[Path, str]:
