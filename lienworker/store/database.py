@@ -129,7 +129,8 @@ def after_commit(act: Callable[[], None]) -> None:
     A log line belongs here: it would tell what may yet be undone, and whoever reads the log slowly would have all
     writers wait.
     """
-    assert database.in_transaction()
+    if not database.in_transaction():
+        raise RuntimeError("there is no transaction to follow")
     _thread.afterwards.append(act)
 
 
