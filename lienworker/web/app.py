@@ -30,6 +30,7 @@ from lienworker.web import (
 )
 from lienworker.web.guard import Guard
 from lienworker.web.live import Live
+from lienworker.web.names import Names
 from lienworker.web.pages import Page, Place, Question, View
 from lienworker.web.server import ACTION_SECONDS, Server, StrangersInWords, form_of, question_of
 
@@ -94,6 +95,8 @@ def _add_static(app: web.Application) -> None:
 
 
 def _add_machines(server: Server, app: web.Application) -> None:
+    names = Names(may_write=not server.place.read_only)
+
     async def healthz(_request: web.Request) -> web.StreamResponse:
         return web.Response(text="alive\n")
 
@@ -102,7 +105,7 @@ def _add_machines(server: Server, app: web.Application) -> None:
         return web.Response(text=verdict.words + "\n", status=200 if verdict.level == "good" else 503)
 
     async def prometheus(_request: web.Request) -> web.StreamResponse:
-        text = await server.call(metrics.metrics, server.place)
+        text = await server.call(metrics.metrics, server.place, names)
         return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     app.router.add_get("/healthz", healthz)

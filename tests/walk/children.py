@@ -142,7 +142,9 @@ def _live(order: dict[str, Any]) -> int:
     seen: Counter[str] = Counter()
     crash.watch(_hook(seen, order.get("at"), order.get("hit", 1)))
     try:
-        code: int = {"worker": _work, "cli": _cli, "send": _send, "tick": _tick}[order["errand"]](order)
+        code: int = {"worker": _work, "cli": _cli, "send": _send, "tick": _tick, "metrics": _metrics}[order["errand"]](
+            order
+        )
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     if "trace" in order:
@@ -188,6 +190,19 @@ def _tick(_order: dict[str, Any]) -> int:
     note_tick()
     broker.add_middleware(Ticks())
     broker.get_actor("relay").send()
+    return 0
+
+
+def _metrics(_order: dict[str, Any]) -> int:
+    """What a scrape of the monitor makes."""
+    from lienworker.settings import Settings
+    from lienworker.store.database import open_store
+    from lienworker.web.metrics import metrics
+    from lienworker.web.names import Names
+    from lienworker.web.pages import Place
+
+    folder = open_store(Path(os.environ["LIENWORKER_DATA_DIR"]))
+    print(metrics(Place(Settings(), folder, read_only=False), Names(may_write=True)))
     return 0
 
 

@@ -311,6 +311,22 @@ class Tick(Scenario):
         assert here.sql("SELECT count(*) FROM facts WHERE name = 'schedule_at'") == [(1,)]
 
 
+class Scrape(Tick):
+    """Somebody asks for the metrics, and the names of their labels are kept."""
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway) as hands:
+            hands.add(2)
+        close()
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.start("metrics", **order).wait()
+
+    def check(self, here: Stage, point: str) -> None:
+        (kept,) = here.sql("SELECT value FROM facts WHERE name = 'metric_names_platform'")
+        assert kept == ('["demo"]',)
+
+
 class Retry(Scenario):
     """Failed tasks go round again, by hand."""
 
@@ -613,8 +629,8 @@ def _let_things_go_wrong(here: Stage) -> None:
 
 #: In the order in which they are preferred: the first that reaches a point is the one in which it is killed.
 SCENARIOS: list[Scenario] = [
-    Day(), Stop(), Accident(), Import(), Replay(), Discard(), Follow(), Queue(), Send(), Tick(), Retry(), Pause(),
-    Archive(), Export(), Reparse(), Accept(), AskTheGateway(), Purge(), Backup(), Restore(),
+    Day(), Stop(), Accident(), Import(), Replay(), Discard(), Follow(), Queue(), Send(), Tick(), Scrape(), Retry(),
+    Pause(), Archive(), Export(), Reparse(), Accept(), AskTheGateway(), Purge(), Backup(), Restore(),
     Repair(), Reindex(),
 ]  # fmt: skip
 

@@ -13,6 +13,8 @@ import aiohttp
 import pytest
 
 from lienworker.demo.site import DemoSite
+from lienworker.store.database import close, open_store
+from lienworker.store.space import Size, remember_size
 from lienworker.web.metrics import host_class
 from tests.node import Node, wait_until
 from tests.web.monitor import Monitor, monitor
@@ -30,6 +32,12 @@ def fields_of(text: str) -> dict[str, str]:
     return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', text))
 
 
+def measure_once(node: Node) -> None:
+    open_store(node.data)
+    remember_size(Size(database=0, raw=0, pending=0, other=0, at="2026-01-31T00:00:00.000Z"))
+    close()
+
+
 def test_the_overview_says_how_it_is_in_words_and_counts(here: Monitor) -> None:
     facts = here.ask("/api/overview").json
     assert facts["tasks"] == {"pending": 0, "processing": 0, "completed": 2, "failed": 1, "expired": 0}
@@ -43,12 +51,7 @@ def test_the_overview_says_how_it_is_in_words_and_counts(here: Monitor) -> None:
 
 
 def test_the_disk_is_spoken_of_in_sentences(here: Monitor, seeded: Node) -> None:
-    from lienworker.store.database import close, open_store
-    from lienworker.store.space import Size, remember_size
-
-    open_store(seeded.data)
-    remember_size(Size(database=0, raw=0, pending=0, other=0, at="2026-01-31T00:00:00.000Z"))
-    close()
+    measure_once(seeded)
     assert re.search(r"The data folder takes (less than 1|[\d.]+) MB\. Not filling up\.", here.ask("/").text)
 
 
@@ -433,9 +436,13 @@ def test_hosts_of_one_owner_are_one_class(host: str, named: str) -> None:
     assert host_class(host) == named
 
 
-def test_the_dashboard_and_the_alerts_ask_for_metrics_that_there_are(here: Monitor) -> None:
+def test_the_dashboard_and_the_alerts_ask_for_metrics_that_there_are(seeded: Node) -> None:
+    """All that there can be: the folder was measured, and has a limit."""
     docs = Path(__file__).parents[2] / "docs"
-    told = set(re.findall(r"^# TYPE (lienworker_\w+) ", here.metrics(), re.M))
+    measure_once(seeded)
+    with monitor(seeded, LIENWORKER_DATA_MAX_MB="1000") as here:
+        told = set(re.findall(r"^# TYPE (lienworker_\w+) ", here.metrics(), re.M))
+    assert {"lienworker_data_bytes", "lienworker_data_max_bytes"} <= told
     shapes = r"_(?:bucket|sum|count)$"
     for file in ("grafana/dashboard.json", "grafana/alerts.yml", "monitor.md"):
         asked = {re.sub(shapes, "", name) for name in re.findall(r"lienworker_\w+", (docs / file).read_text())}
