@@ -126,9 +126,14 @@ class Node:
         return found
 
     def workers(self) -> list[psutil.Process]:
-        """The worker processes themselves: children of Dramatiq's master."""
-        masters = [p for p in self.processes("dramatiq") if p.ppid() not in {q.pid for q in self.processes("dramatiq")}]
-        return [child for master in masters for child in master.children() if child.status() != psutil.STATUS_ZOMBIE]
+        """The worker processes themselves: children of Dramatiq's master. Any of them may end while it is looked at."""
+        every = self.processes("dramatiq")
+        masters, workers = {process.pid for process in every}, []
+        for process in every:
+            with contextlib.suppress(psutil.Error):
+                if process.ppid() not in masters:
+                    workers += [child for child in process.children() if child.status() != psutil.STATUS_ZOMBIE]
+        return workers
 
     def kill_everything(self) -> None:
         for process in self.processes():
