@@ -31,7 +31,7 @@ _IDLE_POLL_MS = {BEAT: 1000, FETCH: 200, SCRAPE: 300, UPLOAD: 200}
 _NOTHING_TO_UPLOAD_MS = 1000  # not longer: a stop waits for it
 
 #: What redis-py raises for an option that it does not know, or for a value that it cannot use.
-WRONG_OPTION = (TypeError, ValueError, AttributeError, redis.RedisError)
+_WRONG_OPTION = (TypeError, ValueError, AttributeError, redis.RedisError)
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def refuse_redis_url(settings: Settings) -> None:
     """
     try:
         redis.Redis.from_url(redis_url(settings)).connection_pool.make_connection()
-    except WRONG_OPTION:  # what it says can quote a password
+    except _WRONG_OPTION:  # what it says can quote a password
         words = "has an option that the Redis client does not know, or one with a wrong value."
         raise SettingsError("REDIS_URL", f"{words} `lienworker doctor` says which.") from None
 

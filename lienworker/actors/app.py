@@ -68,8 +68,8 @@ class RuntimeMiddleware(Middleware):
             handler.addFilter(DamageInWords())
 
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
-        # Dramatiq would go on without us: a worker that takes messages and can do nothing with them.
         broker.places = max(1, worker.worker_threads - RESERVED_THREADS)
+        # Dramatiq would go on without us: a worker that takes messages and can do nothing with them.
         try:
             self._start(broker.places)
         except Exception as problem:
