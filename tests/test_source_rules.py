@@ -151,6 +151,44 @@ def test_yaml_is_read_as_plain_data_only() -> None:
     assert (used, taken) == (PLAIN_YAML, {"Node"})
 
 
+#: How a file is opened, copied, hashed or flushed.
+OPENING = {
+    "open", "read_bytes", "read_text", "write_bytes", "write_text", "touch", "copy", "copy2", "copyfile", "copyfileobj",
+    "file_digest", "mmap", "truncate",
+}  # fmt: skip
+#: What the database and the files beside it are called in our code.
+DATABASE_FILES = re.compile(r"lienworker\.db|-wal|-shm|\.database\b|\bsalvaged\b|part_of\(|files_of\(|\bbroken\b")
+
+
+def test_nothing_but_sqlite_opens_the_database() -> None:
+    """POSIX drops all locks of a process on a file when any descriptor of that file is closed."""
+    found = [
+        f"{name}:{node.lineno} {ast.unparse(node)}"
+        for name, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in OPENING
+        and DATABASE_FILES.search(ast.unparse(node))
+    ]
+    assert not found, "see store/usage.py: `stat` and `chmod` by path are harmless, a descriptor is not"
+
+
+def test_there_is_one_sqlite_library_in_a_process() -> None:
+    """Two copies of it would not know of each other's locks: Peewee's is the one."""
+    found = []
+    for name, tree in trees():
+        for_types = {id(n) for node in ast.walk(tree) if _is_for_types(node) for n in ast.walk(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in for_types:
+                modules = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+                found += [f"{name}:{node.lineno}"] if modules & {"sqlite3", "pysqlite3", "apsw"} else []
+    assert not found, "use connection_to() of store/database.py"
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
 def test_messages_in_redis_are_json() -> None:
     """Whoever can write to Redis can send us a message; it must not be a program."""
     from dramatiq import JSONEncoder, get_encoder

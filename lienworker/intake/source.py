@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lienworker.errors import InputError
+from lienworker.store.database import refuse_database
 
 BLOCK = 256 * 1024
 _GZIP = b"\x1f\x8b"
@@ -42,6 +43,7 @@ def _open(source: Source, name: str) -> tuple[BinaryIO, bool]:
         return source, False
     if str(source) == "-":
         return sys.stdin.buffer, False
+    refuse_database(Path(source))
     try:
         return open(source, "rb"), True
     except FileNotFoundError:

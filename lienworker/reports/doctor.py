@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sqlite3
 import stat
 import sys
 import time
@@ -23,7 +22,7 @@ from lienworker.outbox.balance import balances, wrong_tallies
 from lienworker.outbox.mending import stranded_tasks, undelivered_results
 from lienworker.settings import Settings
 from lienworker.store import damage
-from lienworker.store.database import database, open_store
+from lienworker.store.database import SQLITE_VERSION, database, open_store
 from lienworker.store.folder import DataFolder
 from lienworker.store.leftovers import old_leftovers
 from lienworker.store.migrations import schema_version
@@ -77,8 +76,8 @@ def examine(settings: Settings, find_redis: Callable[[], Path], *, deep: bool = 
 
 
 def _environment() -> Finding:
-    words = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {sys.platform}"
-    is_well = sys.version_info >= (3, 11) and sqlite3.sqlite_version_info >= (3, 35)
+    words = f"Python {platform.python_version()}, SQLite {SQLITE_VERSION}, {sys.platform}"
+    is_well = sys.version_info >= (3, 11) and tuple(map(int, SQLITE_VERSION.split("."))) >= (3, 35)
     return Finding("environment", is_well, words if is_well else f"{words}: Python 3.11 and SQLite 3.35 are needed")
 
 

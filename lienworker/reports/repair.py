@@ -6,15 +6,12 @@ The database comes first, since everything else is judged by it. What cannot be 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-
-import psutil
 
 from lienworker.errors import BusyError, StoreError
 from lienworker.outbox import mending
@@ -30,6 +27,7 @@ from lienworker.store.database import begin_file, close, connect, open_store, wr
 from lienworker.store.folder import DataFolder, try_lock
 from lienworker.store.leftovers import old_leftovers, remove_leftovers
 from lienworker.store.orphans import mend_rows
+from lienworker.store.usage import owning
 
 #: Whoever looks whether a stack runs has the lock for as long as it looks.
 _LOCK_SECONDS = 1.0
@@ -56,25 +54,13 @@ def alone_on(settings: Settings) -> Iterator[DataFolder]:
     if lock is None:
         raise BusyError(f"A stack runs on {folder.root}: stop it first, then repair.")
     try:
-        others = _who_has_open(folder.database)
-        if others:
-            raise BusyError(f"{folder.database} is in use by {', '.join(others)}: stop that first, then repair.")
-        yield folder
+        with owning(folder):
+            try:
+                yield folder
+            finally:
+                close()  # before another process may open it
     finally:
-        close()
         lock.close()
-
-
-def _who_has_open(path: Path) -> list[str]:
-    """Other processes of ours that have the file open, as far as the system tells."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.pid != os.getpid() and any(file.path == str(path.resolve()) for file in process.open_files()):
-                found.append(f"process {process.pid} ({process.name()})")
-        except (psutil.Error, OSError):
-            continue
-    return found
 
 
 def database_repair(folder: DataFolder) -> Repair | None:

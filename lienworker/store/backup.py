@@ -14,18 +14,17 @@ import io
 import json
 import os
 import shutil
-import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import quote
 
 from lienworker import __version__
 from lienworker.errors import InputError, StoreError
 from lienworker.store.clock import rfc3339
-from lienworker.store.folder import DataFolder, fsync_folder, rename
+from lienworker.store.database import DATABASE_TROUBLE, connection_to
+from lienworker.store.folder import DataFolder, create_private, fsync_folder, rename
 from lienworker.store.leftovers import aside_of
 
 ABOUT, DATABASE, SUMS = "backup.json", "lienworker.db", "SHA256SUMS"
@@ -83,21 +82,21 @@ def _is_compressed(path: Path) -> bool:
 
 def copy_database(source: Path, target: Path) -> None:
     """The database at one moment, checked. Writers go on meanwhile: in WAL mode a reader holds up nobody."""
-    reading = sqlite3.connect(f"file:{quote(str(source))}?mode=ro", uri=True, timeout=30)
-    with contextlib.closing(reading) as live, contextlib.closing(sqlite3.connect(target)) as copy:
+    create_private(target)
+    reading = connection_to(source, read_only=True)
+    with contextlib.closing(reading) as live, contextlib.closing(connection_to(target)) as copy:
         live.backup(copy)
         copy.execute("PRAGMA journal_mode = delete").fetchall()
-    target.chmod(0o600)
     check_database(target)
 
 
 def check_database(path: Path) -> None:
     """Raises StoreError unless the file is whole."""
     try:
-        with contextlib.closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
+        with contextlib.closing(connection_to(path, read_only=True)) as database:
             words = [row[0] for row in database.execute("PRAGMA integrity_check(3)")]
             strays = database.execute("PRAGMA foreign_key_check").fetchmany(3)
-    except sqlite3.Error as problem:
+    except DATABASE_TROUBLE as problem:
         raise StoreError(f"The database is damaged: {problem}. `lienworker doctor` says more.") from None
     if words != ["ok"] or strays:
         raise StoreError(f"The database is damaged: {'; '.join(words)}. `lienworker doctor` says more.")
@@ -134,7 +133,7 @@ def _private(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _about(copy: Path, files: int, missing: list[str]) -> bytes:
-    with contextlib.closing(sqlite3.connect(copy)) as database:
+    with contextlib.closing(connection_to(copy)) as database:
         version = database.execute("SELECT max(version) FROM schema_versions").fetchone()[0]
         tasks = dict(database.execute("SELECT status, count(*) FROM tasks GROUP BY 1"))
     about = {
@@ -153,7 +152,7 @@ def _files_of(folder: DataFolder, copy: Path) -> Iterator[str]:
     """The names of what goes along, relative to the data folder."""
     if (folder.root / "worker_id").is_file():
         yield "worker_id"
-    with contextlib.closing(sqlite3.connect(copy)) as database:
+    with contextlib.closing(connection_to(copy)) as database:
         for (path,) in database.execute("SELECT DISTINCT path FROM pages WHERE purged_at IS NULL ORDER BY path"):
             yield path
     for place in _FOLDERS:

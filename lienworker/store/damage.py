@@ -116,7 +116,11 @@ def put_into_quarantine(folder: DataFolder, path: Path, stamp: str) -> Path:
     except OSError as problem:
         if problem.errno != errno.EXDEV:
             raise
-        _move_across(path, place)
+        if path.parent == folder.root:  # the database: nothing but SQLite opens it, not even to copy it
+            place = path.with_name(f"{path.name}.{stamp}")
+            rename(path, place, "quarantine")
+        else:
+            _move_across(path, place)
     fsync_folder(path.parent)
     return place
 

@@ -6,19 +6,30 @@ the thread that needs it, never in a coroutine: two coroutines on one thread wou
 
 from __future__ import annotations
 
-import sqlite3
+import os
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import peewee
 
 from lienworker.crash import reach
-from lienworker.errors import StoreError
-from lienworker.store.folder import DataFolder, one_at_a_time
+from lienworker.errors import InputError, StoreError
+from lienworker.store.folder import DataFolder, create_private
+from lienworker.store.usage import opening
 
+if TYPE_CHECKING:
+    import sqlite3
+else:
+    # The very library that Peewee uses (it prefers `pysqlite3` where that is installed): a second copy of SQLite in one
+    # process would know nothing of the first one's locks, and drop them. So nothing else imports `sqlite3`.
+    sqlite3 = peewee.sqlite3
+
+SQLITE_VERSION: str = sqlite3.sqlite_version
 #: Seconds that a writer waits for another one. Our own transactions take milliseconds; a rude one may take longer.
 BUSY_TIMEOUT = 30
 #: What the database itself can raise: locked, full, damaged. Statements for many rows raise sqlite3's own.
@@ -47,32 +58,77 @@ _thread = _Thread()
 
 
 def open_store(root: Path) -> DataFolder:
-    """Opens the database of a data folder, making both and bringing an old file up to date."""
-    from lienworker.store.migrations import migrate
-
+    """Open the database of a data folder, creating both and upgrading an old file."""
     folder = DataFolder(root).create()
-    if folder.salvaged.exists():
-        raise StoreError(f"A repair of {folder.database} was interrupted: `lienworker doctor --repair` finishes it.")
-    folder.make_database_private()
-    connect(folder.database)
     try:
-        with one_at_a_time(folder.root / "open.lock"):  # switching to WAL does not wait for others by itself
-            begin_file(folder.database)
-            migrate()
+        with opening(folder):  # switching to WAL does not wait for others by itself
+            _open(folder)
     except DATABASE_TROUBLE as problem:
         raise StoreError(f"{folder.database} cannot be used: {problem}. `lienworker doctor` says more.") from None
+    except OSError as problem:
+        raise StoreError(f"The data folder {root} cannot be used: {problem.strerror}.") from None
     return folder
 
 
-def begin_file(path: Path) -> None:
-    """An empty file learns to give back what is deleted bit by bit: it can do so from its first page on, or never.
+def _open(folder: DataFolder) -> None:
+    from lienworker.store.migrations import migrate
 
-    No pragma of each connection: on a file that has it already, SQLite would write it again, and wait for all writers.
+    if folder.salvaged.exists():
+        raise StoreError(f"A repair of {folder.database} was interrupted: `lienworker doctor --repair` finishes it.")
+    begin_file(folder.database)
+    connect(folder.database)
+    migrate()
+
+
+def begin_file(path: Path) -> None:
+    """Create a database that only its owner can read (it holds the passwords of proxies), or tighten an existing one.
+
+    An empty file learns to give back what is deleted bit by bit: it can do so from its first page on, or never. No
+    pragma of each connection: on a file that has it already, SQLite would write it again, and wait for all writers.
     """
-    if path.exists() and path.stat().st_size == 0:
-        with closing(sqlite3.connect(path)) as new:
+    create_private(path)
+    for file in files_of(path):
+        _tighten(file)
+    if path.stat().st_size == 0:
+        with closing(connection_to(path)) as new:
             new.execute("PRAGMA auto_vacuum = incremental")
             new.execute("PRAGMA journal_mode = wal")
+
+
+def _tighten(path: Path) -> None:
+    """By its path, never by a descriptor. SQLite gives its log the mode of the database."""
+    try:
+        about = path.stat()
+        if about.st_mode & 0o077 and about.st_uid == os.getuid():
+            path.chmod(stat.S_IMODE(about.st_mode) & 0o700)
+    except FileNotFoundError:  # the last one to close the database takes its log along
+        return
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """A database with what SQLite keeps beside it."""
+    return path, Path(f"{path}-wal"), Path(f"{path}-shm")
+
+
+def connection_to(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection besides the one that Peewee keeps for this thread."""
+    mode = "?mode=ro" if read_only else ""
+    return sqlite3.connect(f"file:{quote(str(path))}{mode}", uri=True, timeout=BUSY_TIMEOUT)
+
+
+def refuse_database(path: Path) -> None:
+    """Keep a person from naming our database as a file to read or write: opening it would drop SQLite's locks."""
+    try:
+        about = path.stat()
+        is_ours = database.database and any(os.path.samestat(about, file.stat()) for file in _existing())
+    except (OSError, ValueError):  # no such file, or no path at all: whoever opens it says so
+        return
+    if is_ours:
+        raise InputError(f"{path} is lienworker's own database; name another file.")
+
+
+def _existing() -> list[Path]:
+    return [file for file in files_of(Path(database.database)) if file.exists()]
 
 
 def is_damage(problem: BaseException | None) -> bool:

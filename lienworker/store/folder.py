@@ -111,16 +111,6 @@ class DataFolder:
             raise StoreError(f"The data folder {self.root} cannot be made: {problem.strerror}.") from None
         return self
 
-    def make_database_private(self) -> None:
-        """Its owner's only, also in a folder that others may read: it holds the passwords of proxies.
-
-        SQLite gives its log the same mode.
-        """
-        try:
-            os.close(os.open(self.database, os.O_RDWR | os.O_CREAT, 0o600))
-        except OSError as problem:
-            raise StoreError(f"{self.database} cannot be written: {problem.strerror}.") from None
-
     def worker_id(self) -> str:
         """The worker's name, made once: tasks are booked under it at the Gateway."""
         machine = socket.gethostname()[:40] or "worker"
@@ -176,7 +166,7 @@ def try_lock(path: Path, *, shared: bool = False) -> IO[str] | None:
 
     Several may have a shared one, but none beside an exclusive one.
     """
-    handle = _open_lock(path)
+    handle = open_lock(path)
     try:
         fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
@@ -188,7 +178,7 @@ def try_lock(path: Path, *, shared: bool = False) -> IO[str] | None:
 @contextmanager
 def one_at_a_time(path: Path) -> Iterator[None]:
     """Waits for its turn among all processes that use the same file here."""
-    with _open_lock(path) as handle:
+    with open_lock(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -196,12 +186,12 @@ def one_at_a_time(path: Path) -> Iterator[None]:
 @contextmanager
 def together(path: Path) -> Iterator[None]:
     """Any number may be in here at a time; waits while somebody has the file to himself."""
-    with _open_lock(path) as handle:
+    with open_lock(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_SH)
         yield
 
 
-def _open_lock(path: Path) -> IO[str]:
+def open_lock(path: Path) -> IO[str]:
     """Whoever may read a file may lock it, and so stall all others: a lock is its owner's only, an older one too."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     about = os.fstat(handle)
@@ -215,6 +205,17 @@ def make_private(place: Path) -> None:
     if not place.is_dir():
         make_private(place.parent)
         place.mkdir(exist_ok=True, mode=0o700)
+
+
+def create_private(path: Path) -> None:
+    """Create an empty file that only its owner can read, unless it is there.
+
+    It is created aside and renamed: nobody ever gets a descriptor of the file itself (see `store/usage.py`).
+    """
+    if not path.exists():
+        aside = path.with_name(aside_name())
+        os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        rename(aside, path, "new_database")
 
 
 def write_durably(path: Path, text: str) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from lienworker.store.database import refuse_database
 from lienworker.store.folder import DataFolder, rename, try_lock
 
 #: Nobody takes so long from writing a file aside to naming it, or from locking a file to saying whose it is; s.
@@ -32,6 +33,7 @@ def old_leftovers(folder: DataFolder) -> list[Path]:
 def users_file(path: Path) -> Iterator[TextIO]:
     """A file that the user named: there whole, or not at all. A device or a pipe is written to, never replaced."""
     path = path.resolve()
+    refuse_database(path)
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8", newline="") as out:
             yield out

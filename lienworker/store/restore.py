@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from lienworker.errors import BusyError, InputError, StoreError
+from lienworker.errors import InputError, StoreError
 from lienworker.store.backup import ABOUT, DATABASE, FORMAT, SUMS, Counting, check_database, members, parse_sums
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.folder import DataFolder, fsync_folder, is_stack_running, make_private, rename, try_lock
+from lienworker.store.folder import DataFolder, fsync_folder, make_private, rename
 from lienworker.store.migrations import known_migrations
+from lienworker.store.usage import OPEN_LOCK, USE_LOCK, owning
 
 _CHUNK = 1 << 20
 
@@ -33,26 +34,27 @@ def restore_files(path: Path, root: Path, *, force: bool) -> Restored:
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
     folder = DataFolder(root)
-    _check_target(folder, force)
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with owning(folder):
+        _check_target(folder, force)
+        return _restore(path, folder)
+
+
+def _restore(path: Path, folder: DataFolder) -> Restored:
     # Inside the folder: it may be a volume, onto which nothing can be moved as a whole.
-    stage = root / f".restore-{secrets.token_hex(4)}"
+    stage = folder.root / f".restore-{secrets.token_hex(4)}"
     stage.mkdir(mode=0o700)
     try:
         files = _unpack(path, stage)
         about = _check(stage, path)
         old = _move_aside(folder, stage)
-        _put_in_place(stage, root)
+        _put_in_place(stage, folder.root)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return Restored(about, files, old)
 
 
 def _check_target(folder: DataFolder, force: bool) -> None:
-    if not folder.root.exists():
-        return
-    if folder.holders.is_dir() and (is_stack_running(folder) or _somebody_holds(folder)):
-        raise BusyError(f"A stack or a worker runs on {folder.root}: stop it first.")
     if _content(folder.root) and not force:
         raise InputError(
             f"{folder.root} is not empty. Name a new folder by LIENWORKER_DATA_DIR, or say --force: then what is there "
@@ -60,17 +62,9 @@ def _check_target(folder: DataFolder, force: bool) -> None:
         )
 
 
-def _somebody_holds(folder: DataFolder) -> bool:
-    for path in folder.holders.glob("*"):
-        lock = try_lock(path)
-        if lock is None:
-            return True
-        lock.close()
-    return False
-
-
 def _content(root: Path, *but: Path) -> list[Path]:
-    return [path for path in root.iterdir() if path.name != "lost+found" and path not in but]
+    ours = {"lost+found", OPEN_LOCK, USE_LOCK}
+    return [path for path in root.iterdir() if path.name not in ours and path not in but]
 
 
 def _unpack(path: Path, stage: Path) -> int:

@@ -7,11 +7,10 @@ row ids, and a range that cannot be read is halved until the unreadable rows are
 from __future__ import annotations
 
 import contextlib
-import os
-import sqlite3
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lienworker.store.database import (
     DATABASE_TROUBLE,
@@ -19,6 +18,7 @@ from lienworker.store.database import (
     begin_file,
     close,
     connect,
+    connection_to,
     database,
     execute,
     execute_many,
@@ -27,6 +27,9 @@ from lienworker.store.database import (
 )
 from lienworker.store.migrations import migrate
 from lienworker.store.orphans import MadeAgain, make_pages_again, mend_rows
+
+if TYPE_CHECKING:
+    import sqlite3
 
 #: Ranges in a row that cannot be read; after that many the rest of a table is given up.
 _MOST_FAILURES = 20_000
@@ -80,13 +83,12 @@ def salvage_into(broken: Path, new: Path, leave_out: Collection[str]) -> Salvage
     errors would spoil a transaction that it is part of.
     """
     new.unlink(missing_ok=True)
-    os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # SQLite would ask the umask
     close()
     begin_file(new)
     connect(new)
     migrate()
     saved = Salvaged()
-    with contextlib.closing(sqlite3.connect(broken)) as source, write("salvage"):
+    with contextlib.closing(connection_to(broken)) as source, write("salvage"):
         execute("PRAGMA defer_foreign_keys = 1")
         triggers = all_rows("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
         for name, _ in triggers:
@@ -124,7 +126,7 @@ def _read(source: sqlite3.Connection, sql: str, *params: object) -> list[tuple[o
     """The rows; None where the damage is in the way."""
     try:
         return source.execute(sql, params).fetchall()
-    except (sqlite3.Error, UnicodeDecodeError):
+    except (*DATABASE_TROUBLE, UnicodeDecodeError):
         return None
 
 
@@ -194,7 +196,7 @@ class _Copier:
                 for row in self.source.execute(f"SELECT {self.columns} FROM {self.table} ORDER BY 1 {order}"):
                     self._keep([row])
                 return
-            except sqlite3.Error:
+            except DATABASE_TROUBLE:
                 self.is_damaged = True
 
     def _keep(self, rows: list[tuple[object, ...]]) -> None:
@@ -217,6 +219,9 @@ def _tasks_before(source: sqlite3.Connection) -> int | None:
 
 
 def close_for_good() -> None:
-    """Empties the log into the file and closes it, so that the file alone is the database."""
+    """Empty the log into the file, flush that and close it, so that the file alone is the database.
+
+    SQLite flushes it: nobody else opens the file, not even for that.
+    """
     execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()

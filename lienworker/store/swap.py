@@ -5,10 +5,10 @@ The salvaged file gets its name only when it is whole. From then on it is the tr
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from lienworker.store.damage import put_into_quarantine
+from lienworker.store.database import files_of
 from lienworker.store.folder import DataFolder, fsync_folder, rename
 
 
@@ -18,19 +18,14 @@ def part_of(folder: DataFolder) -> Path:
 
 
 def declare_whole(folder: DataFolder) -> None:
-    handle = os.open(part_of(folder), os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    """SQLite has flushed the file when it emptied its log (see `close_for_good`)."""
     rename(part_of(folder), folder.salvaged, "salvaged")
     fsync_folder(folder.root)
 
 
 def finish_swap(folder: DataFolder, stamp: str) -> None:
     """The broken file goes to quarantine with its log, and the new one takes its name."""
-    for suffix in ("-shm", "-wal", ""):  # a log without its file harms nobody; a log beside another file would
-        path = Path(f"{folder.database}{suffix}")
+    for path in reversed(files_of(folder.database)):  # a log without its file harms nobody; beside another it would
         if path.exists():
             put_into_quarantine(folder, path, stamp)
     rename(folder.salvaged, folder.database, "swap")
