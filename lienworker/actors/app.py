@@ -47,7 +47,7 @@ class DamageInWords(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and is_damage(record.exc_info[1]):
             record.msg, record.args = (
-                "the database is damaged (%s): `lienworker doctor --repair`",
+                "the database reports damage (%s); `lienworker doctor` says more",
                 (record.exc_info[1],),
             )
             record.exc_info = None
@@ -91,9 +91,8 @@ class RuntimeMiddleware(Middleware):
         self, broker: Any, message: Any, *, result: Any = None, exception: BaseException | None = None
     ) -> None:
         """A broken database does not get better by another try: whoever runs the stack is told, and stops it."""
-        if is_damage(exception):
+        if is_damage(exception) and note_damage(runtime().folder, str(exception)):
             runtime().stopping.set()
-            note_damage(runtime().folder, str(exception))
 
     def before_worker_shutdown(self, broker: Any, worker: Any) -> None:
         runtime().stopping.set()

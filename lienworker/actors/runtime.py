@@ -13,13 +13,13 @@ from lienworker.fetching import Fetcher, FetchOptions
 from lienworker.gateway.client import GatewayClient
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.deliveries import configure
-from lienworker.outbox.leases import Holder
+from lienworker.outbox.leases import Holder, anybody_alive
 from lienworker.platforms import Registry, registry_with
 from lienworker.settings import Settings
 from lienworker.store.database import open_store
 from lienworker.store.folder import DataFolder
 from lienworker.store.leftovers import remove_leftovers
-from lienworker.store.pending import clear_away
+from lienworker.store.pending import heal
 from lienworker.store.rollups import add_counts
 
 #: Threads kept free for relay, polling, heartbeat and uploads, so that none of them ever waits for pages.
@@ -161,7 +161,7 @@ def running(
     folder = open_store(settings.data_dir)
     configure(settings.mode)
     if kind == "worker":
-        clear_away(folder)
+        heal(folder, lambda: anybody_alive(folder))
         remove_leftovers(folder)
     runtime: Runtime | None = None
 

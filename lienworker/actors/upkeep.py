@@ -21,6 +21,7 @@ from lienworker.outbox.turns import is_held_by, turn
 from lienworker.store.clock import now_ms
 from lienworker.store.database import DATABASE_TROUBLE, close, write
 from lienworker.store.facts import fact, set_fact
+from lienworker.store.pending import heal
 from lienworker.store.space import measure, remember_size
 
 #: When the last purge ran, ms.
@@ -58,7 +59,7 @@ def _work(here: Runtime) -> None:
 
 
 def tidy(here: Runtime) -> None:
-    """One round: the purge about once an hour, the folder's size as often as it is cheap."""
+    """One round: the purge about once an hour, what kills left in `pending/`, the folder's size while it is cheap."""
     if _is_due():
         end = time.monotonic() + _LONGEST
 
@@ -66,6 +67,7 @@ def tidy(here: Runtime) -> None:
             return here.stopping.is_set() or time.monotonic() > end or not is_held_by("upkeep", here.holder.id)
 
         _purge(here, Pace(is_over=is_over))
+    heal(here.folder, lambda: True)
     _measure(here)
 
 

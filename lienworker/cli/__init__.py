@@ -7,6 +7,7 @@ on the data folder; 130 stopped by Ctrl-C. Services start again after 3, 70 and 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any
@@ -35,6 +36,8 @@ from lienworker.cli import (
 from lienworker.errors import BusyError, DamageError, LienworkerError, OperatorError
 
 _DOCTOR = "`lienworker doctor` says more"
+#: What a disk says when it is full, read-only or failing.
+_STORAGE = {errno.EIO, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENXIO, errno.ESTALE}
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -82,6 +85,10 @@ def _unexpected(problem: Exception) -> int:
         remedy = "`lienworker doctor --repair` saves what can be saved" if is_damage else _DOCTOR
         click.echo(f"Error: the database cannot be used: {problem}. {remedy}.", err=True)
         return 4 if is_damage else 3
+    if isinstance(problem, OSError) and problem.errno in _STORAGE:
+        where = f" ({problem.filename})" if problem.filename else ""
+        click.echo(f"Error: the storage cannot be used: {problem.strerror}{where}. {_DOCTOR}.", err=True)
+        return 3
     what = f"{type(problem).__name__}: {problem}"
     click.echo(f"Error: this should not happen: {what} (LIENWORKER_LOG_LEVEL=debug shows where)", err=True)
     return 70

@@ -29,9 +29,11 @@ def status(watch: bool, as_json: bool) -> None:
     """Show the state of the data folder on one screen."""
     from lienworker.reports.health import judge
     from lienworker.reports.overview import overview
+    from lienworker.store.damage import confirmed_damage
 
     settings = load_settings()
     folder = open_folder(settings)
+    confirmed_damage(folder)  # a note that is wrong is removed, and said so
     while True:
         facts = overview(settings, folder)
         if as_json:

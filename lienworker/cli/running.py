@@ -62,18 +62,23 @@ def _import_and_watch(
     importer = import_file(settings, file, how_of(options), stop)
     assert importer.import_id is not None
     progress = Progress()
-    tend = supervisor.tend if supervisor else lambda: None
+    tend, endure = (supervisor.tend, supervisor.endure) if supervisor else (lambda: None, _give_up)
 
     def show(counts: dict[str, int]) -> None:
         ended = counts["completed"] + counts["failed"] + counts["expired"]
         progress.show(ended, sum(counts.values()), counts["failed"] + counts["expired"])
 
-    finished = watch_import(importer.import_id, stop, tend, show)
+    finished = watch_import(importer.import_id, stop, tend, endure, show)
     progress.close()
     if not finished:
         click.echo("Stopping. Nothing is lost: the same command goes on from here.", err=True)
         return 130
     return print_summary(importer.import_id, settings)
+
+
+def _give_up(problem: Exception) -> None:
+    """Whoever only watches another stack has nothing to wait for."""
+    raise problem
 
 
 def print_summary(import_id: int, settings: Settings) -> int:

@@ -23,10 +23,10 @@ from lienworker.outbox.mending import stranded_tasks, undelivered_results
 from lienworker.settings import Settings
 from lienworker.store import damage
 from lienworker.store.database import SQLITE_VERSION, database, open_store
-from lienworker.store.folder import DataFolder
+from lienworker.store.folder import DataFolder, is_stack_running
 from lienworker.store.leftovers import old_leftovers
 from lienworker.store.migrations import schema_version
-from lienworker.store.pending import differences
+from lienworker.store.pending import differences, leftovers
 from lienworker.store.room import Room, room_in
 from lienworker.store.salvage import integrity_problems, unusable_rows
 from lienworker.store.space import free_mb
@@ -64,6 +64,7 @@ def examine(settings: Settings, find_redis: Callable[[], Path], *, deep: bool = 
     yield integrity
     if not integrity.is_well:
         return  # nothing else that it says can be believed
+    yield from _damage_note(folder)
     with database.atomic("DEFERRED"):  # one view of the data, while workers go on
         yield _references()
         yield _stranded()
@@ -139,6 +140,14 @@ def _integrity() -> Finding:
     return Finding("database", False, f"damaged ({lines}): stop everything, then {_REPAIR}")
 
 
+def _damage_note(folder: DataFolder) -> Iterator[Finding]:
+    """The database has just been found whole: a note that says otherwise keeps the stack from starting for nothing."""
+    words = damage.known_damage(folder)
+    if words:
+        folder.damage_note.unlink(missing_ok=True)
+        yield Finding("damage note", True, f"said {words}, but the database is whole: removed, the stack may start")
+
+
 def _references() -> Finding:
     n = unusable_rows()
     return Finding("references", not n, f"{n} rows without their task, or unreadable; {_REPAIR}" if n else "ok")
@@ -192,4 +201,9 @@ def _pending(folder: DataFolder, deep: bool) -> Finding:
     if wrong:
         time.sleep(0.5)
         wrong &= differences(folder, most_read)
+    if wrong and is_stack_running(folder):
+        left = wrong & leftovers(folder)
+        wrong -= left
+        if left and not wrong:
+            return Finding("pending files", True, f"ok; {len(left)} of delivered results go within minutes")
     return Finding("pending files", not wrong, f"{len(wrong)} differ from the database; {_REPAIR}" if wrong else "ok")

@@ -14,6 +14,7 @@ from lienworker.settings import Settings
 from lienworker.store import rollups
 from lienworker.store.clock import now_ms, to_ms
 from lienworker.store.counts import outbox_counts, task_counts
+from lienworker.store.damage import known_damage
 from lienworker.store.folder import DataFolder, is_stack_running
 from lienworker.store.heartbeats import ACKNOWLEDGED, last_heartbeat
 from lienworker.store.history import paused_places
@@ -71,6 +72,7 @@ def facts_of(folder: DataFolder) -> dict[str, Any]:
         "heartbeat": last_heartbeat(),
         "pauses": [dict(zip(("lane", "cause", "since", "words"), row, strict=True)) for row in pauses()],
         "workers": workers,
+        "damage": known_damage(folder),
         "stack_runs": is_stack_running(folder),
         "disk_free_mb": free_mb(folder.root),
         "data_mb": known_mb(folder),
@@ -94,7 +96,7 @@ def _pace() -> dict[str, Any]:
 
 def judge(settings: Settings, facts: dict[str, Any]) -> Health:
     """The worst thing first; that nothing is lost is said where one would fear it."""
-    bad = [*_no_workers(facts), *_stuck(facts)]
+    bad = [*_damage(facts), *_no_workers(facts), *_stuck(facts)]
     warn = [
         *(_gateway(settings, facts) or _heartbeat(settings, facts)),
         *_unsent(settings, facts),
@@ -106,6 +108,12 @@ def judge(settings: Settings, facts: dict[str, Any]) -> Health:
     level = "bad" if bad else "warn" if warn else "busy" if facts["left"] else "good"
     line = "; ".join(parts)
     return Health(level, line[0].upper() + line[1:] + ".")
+
+
+def _damage(facts: dict[str, Any]) -> list[str]:
+    if not facts["damage"]:
+        return []
+    return [f"the database is damaged ({facts['damage']}), no stack runs on it: `lienworker doctor --repair`"]
 
 
 def _no_workers(facts: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from types import FrameType
 
 from lienworker.outbox.drift import held_tasks
 from lienworker.store.counts import import_counts
+from lienworker.store.database import DATABASE_TROUBLE
 
 _LOOK_SECONDS = 0.2
 
@@ -43,18 +44,32 @@ def interrupts() -> Iterator[Interrupts]:
             signal.signal(number, handler)
 
 
+def _has_ended(import_id: int, show: Callable[[dict[str, int]], None]) -> bool:
+    counts = import_counts(import_id)
+    show(counts)
+    left = counts["pending"] + counts["processing"]
+    return not left or left == held_tasks(import_id)  # what the drift guard holds waits for a person, not for us
+
+
 def watch_import(
-    import_id: int, stop: Interrupts, tend: Callable[[], None], show: Callable[[dict[str, int]], None]
+    import_id: int,
+    stop: Interrupts,
+    tend: Callable[[], None],
+    endure: Callable[[Exception], None],
+    show: Callable[[dict[str, int]], None],
 ) -> bool:
-    """True when every task of the import has ended; False when it was stopped."""
+    """True when every task of the import has ended; False when it was stopped.
+
+    `tend` looks after the stack in between; `endure` decides what a database that cannot be read now means.
+    """
     while not stop:
         tend()
         began = time.monotonic()
-        counts = import_counts(import_id)
-        show(counts)
-        left = counts["pending"] + counts["processing"]
-        if not left or left == held_tasks(import_id):  # what the drift guard holds waits for a person, not for us
-            return True
+        try:
+            if _has_ended(import_id, show):
+                return True
+        except DATABASE_TROUBLE as problem:
+            endure(problem)
         # Counting a million tasks takes a while: spend at most a tenth of the time on it.
         time.sleep(max(_LOOK_SECONDS, 10 * (time.monotonic() - began)))
     return False

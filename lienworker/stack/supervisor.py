@@ -26,8 +26,8 @@ from lienworker.outbox.leases import living
 from lienworker.settings import Settings
 from lienworker.stack.parts import PLAIN, Choice, Part, parts_of
 from lienworker.stack.redis_server import throw_data_away
-from lienworker.store.damage import known_damage
-from lienworker.store.database import open_store
+from lienworker.store.damage import confirmed_damage, known_damage, note_damage
+from lienworker.store.database import DATABASE_TROUBLE, is_damage, open_store
 from lienworker.store.folder import DataFolder, try_lock
 
 _READY_SECONDS = 10.0
@@ -40,6 +40,8 @@ _STEADY_SECONDS = 30.0
 #: How long workers may be missing under a living master, s; twice as long each time, for a machine that is slow.
 _BOOT_PATIENCE = 15.0
 _LONGEST_PATIENCE = 240.0
+#: How often storage that cannot be used is spoken of, s.
+_SAY_EVERY_SECONDS = 60.0
 _PR_SET_PDEATHSIG = 1
 #: Dramatiq reads these when it is imported: how soon an idle thread sees a stop, and a consumer a new Redis; ms.
 _DRAMATIQ = {"dramatiq_worker_timeout": "500", "dramatiq_restart_delay": "500"}
@@ -74,6 +76,7 @@ class Supervisor:
     log: IO[bytes] | None = None
     choice: Choice = PLAIN
     children: list[Child] = field(default_factory=list)
+    _quiet_until: float = 0.0
 
     def start(self) -> None:
         self._read_end, self._write_end = os.pipe()
@@ -84,14 +87,31 @@ class Supervisor:
     def tend(self) -> None:
         """Restarts what has died or hangs; to be called a few times a second.
 
-        On a damaged database nothing is done any more: each further write could harm what can still be saved.
+        On a damaged database nothing is done any more: each further write could harm what can still be saved. Storage
+        that cannot be read or written for a while ends nothing: the parts say so themselves, and so do we.
         """
-        refuse_damage(self.folder)
-        for child in self.children:
-            if not child.is_alive:
-                self._revive(child)
-            elif child.part.name == "workers":
-                self._check_workers(child)
+        try:
+            refuse_damage(self.folder, known_damage(self.folder))
+            for child in self.children:
+                if not child.is_alive:
+                    self._revive(child)
+                elif child.part.name == "workers":
+                    self._check_workers(child)
+        except (OSError, *DATABASE_TROUBLE) as problem:
+            self.endure(problem)
+
+    def endure(self, problem: Exception) -> None:
+        """Say it once a minute; if SQLite speaks of damage, take a second look before anybody believes it."""
+        if is_damage(problem):
+            note_damage(self.folder, str(problem))
+        if time.monotonic() >= self._quiet_until:
+            self._quiet_until = time.monotonic() + _SAY_EVERY_SECONDS
+            logger.warning(
+                "the data folder %s cannot be used for now: %s; the stack waits for it",
+                self.folder.root,
+                problem,
+                extra={"action": "storage"},
+            )
 
     def stop(self) -> None:
         """Stops the parts, last first, and waits for them; a part that does not listen is killed."""
@@ -194,7 +214,7 @@ def running_stack(settings: Settings, log: IO[bytes] | None = None, choice: Choi
         raise SettingsError("REDIS_URL", "is not set: a part that runs alone needs the Redis that all parts share.")
     refuse_redis_url(settings)
     folder = open_store(settings.data_dir)
-    refuse_damage(folder)
+    refuse_damage(folder, confirmed_damage(folder))
     lock = _take_lock(folder, shared=choice.only is not None)
     supervisor = Supervisor(settings, folder, log, choice)
     try:
@@ -219,8 +239,7 @@ def _take_lock(folder: DataFolder, *, shared: bool) -> IO[str]:
     return lock
 
 
-def refuse_damage(folder: DataFolder) -> None:
-    words = known_damage(folder)
+def refuse_damage(folder: DataFolder, words: str | None) -> None:
     if words:
         raise DamageError(
             f"{folder.database} is damaged ({words}); the stack does not run on it."

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import shutil
 import tarfile
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from lienworker.errors import StoreError
-from lienworker.store.database import all_rows, execute, one_row
+from lienworker.store.database import DATABASE_TROUBLE, all_rows, connection_to, execute, is_damage, one_row
 from lienworker.store.folder import DataFolder, aside_name, fsync_folder, make_private, rename, write_durably
 from lienworker.store.pages import PageRecord
 from lienworker.store.raw_files import read_page
 
 #: A file on its way is renamed within seconds; one that is this old was left by a kill.
 _OLD_SECONDS = 3600.0
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +141,40 @@ def _move_across(path: Path, place: Path) -> None:
     path.unlink()
 
 
-def note_damage(folder: DataFolder, words: str) -> None:
-    """The database is broken: whoever runs the stack stops it, and nobody starts it before it is repaired."""
-    if not folder.damage_note.exists():
-        with suppress(OSError):  # a full disk, perhaps: the next one who meets the damage tries again
-            write_durably(folder.damage_note, words + "\n")
+class Look(Enum):
+    """What a second look at a database that reported damage comes to."""
+
+    WHOLE = "whole"
+    DAMAGED = "damaged"
+    UNREADABLE = "unreadable"  # the storage does not let us look: that says nothing about the file
+
+
+def look_again(folder: DataFolder) -> Look:
+    """Check the whole file over a fresh connection: a single bad read is not damage."""
+    try:
+        with closing(connection_to(folder.database)) as fresh:
+            words = [str(row[0]) for row in fresh.execute("PRAGMA integrity_check(1)")]
+    except DATABASE_TROUBLE as problem:
+        return Look.DAMAGED if is_damage(problem) else Look.UNREADABLE
+    return Look.WHOLE if words == ["ok"] else Look.DAMAGED
+
+
+def note_damage(folder: DataFolder, message: str) -> bool:
+    """Note that the database is broken, if a second look agrees; then whoever runs the stack stops it.
+
+    Nobody starts one before the file is repaired.
+    """
+    if folder.damage_note.exists():
+        return True
+    look = look_again(folder)
+    if look is not Look.DAMAGED:
+        logger.warning(
+            "the database reported %s; on a second look it is %s", message, look.value, extra={"action": "damage"}
+        )
+        return False
+    with suppress(OSError):  # a full disk, perhaps: the next one who meets the damage tries again
+        write_durably(folder.damage_note, message + "\n")
+    return True
 
 
 def known_damage(folder: DataFolder) -> str | None:
@@ -149,3 +182,13 @@ def known_damage(folder: DataFolder) -> str | None:
         return folder.damage_note.read_text(encoding="utf-8").strip() or "damaged"
     except FileNotFoundError:
         return None
+
+
+def confirmed_damage(folder: DataFolder) -> str | None:
+    """Return the note of a damage that is still there; a note that a check of the whole file refutes is removed."""
+    words = known_damage(folder)
+    if words and look_again(folder) is Look.WHOLE:
+        logger.warning("%s says %s, but the database is whole: the note is removed", folder.damage_note, words)
+        folder.damage_note.unlink(missing_ok=True)
+        return None
+    return words

@@ -35,6 +35,9 @@ BUSY_TIMEOUT = 30
 #: What the database itself can raise: locked, full, damaged. Statements for many rows raise sqlite3's own.
 DATABASE_TROUBLE = (peewee.DatabaseError, sqlite3.Error)
 
+#: A file that was opened while its disk was read-only stays so for that connection; after an I/O error a new one is
+#: the safe way on.
+_STALE = ("readonly database", "disk I/O error")
 _DAMAGE = ("malformed", "not a database", "corrupt")
 
 
@@ -171,9 +174,14 @@ def write(name: str) -> Iterator[None]:
     if database.in_transaction():
         raise RuntimeError("a write inside a write: pass the work to the outer transaction instead")
     _thread.afterwards = []
-    with _in_turn(), database.atomic("IMMEDIATE"):
-        yield
-        reach(name, "before_commit")
+    try:
+        with _in_turn(), database.atomic("IMMEDIATE"):
+            yield
+            reach(name, "before_commit")
+    except DATABASE_TROUBLE as problem:
+        if any(word in str(problem) for word in _STALE):
+            close()
+        raise
     reach(name, "after_commit")
     for act in _thread.afterwards:
         act()

@@ -9,15 +9,21 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from lienworker.store.database import dict_rows
+from lienworker.store.clock import to_ms
+from lienworker.store.database import all_rows, dict_rows
 from lienworker.store.folder import DataFolder, aside_name, rename, safe_part
 from lienworker.store.results import with_data
 
+#: A file without its row is on its way for less than this, s.
 _YOUNG_SECONDS = 60.0
+#: What was written so long before the newest file has been flushed by the system, s.
+_UNFLUSHED_SECONDS = 600.0
+#: How far the clocks of files and rows may differ, s.
+_CLOCK_SECONDS = 5.0
 
 
 def pending_path(task_id: str) -> str:
@@ -60,17 +66,67 @@ def remove_pending(folder: DataFolder, task_id: str) -> None:
         os.unlink(f"{folder.root}/{pending_path(task_id)}")  # a day's results are many, and paths are slow
 
 
-def clear_away(folder: DataFolder) -> int:
-    """Removes files whose results were delivered or overtaken, left by a kill between commit and removal."""
-    there = {entry.name: entry for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
-    wanted = dict_rows("SELECT json_path FROM results WHERE synced = 0 AND json_path IS NOT NULL")
-    for row in wanted:
-        there.pop(row["json_path"].rpartition("/")[2], None)
-    # A worker writes the file a moment before it commits the row: a young one is left alone.
-    old = [name for name, entry in there.items() if time.time() - entry.stat().st_mtime > _YOUNG_SECONDS]
+def heal(folder: DataFolder, anybody_works: Callable[[], bool]) -> tuple[int, int]:
+    """Make files again that a power cut took or emptied, and remove those of results that are gone.
+
+    The files are not flushed, since they are only a view: that is paid for here, when a worker starts and now and then.
+    Return how many were made again and how many were removed.
+    """
+    there = dict(_files(folder))
+    # A worker writes a file a moment before it commits the row, so a young file is left alone; not so if every process
+    # that could have written it is dead.
+    young = time.time() - _YOUNG_SECONDS if anybody_works() else float("inf")
+    flushed = max((about.st_mtime for about in there.values()), default=0.0) - _UNFLUSHED_SECONDS
+    sql = "SELECT task_id, json_path, scraped_at FROM results WHERE synced = 0 AND json_path IS NOT NULL"
+    made = 0
+    for task_id, json_path, scraped_at in all_rows(sql):
+        about = there.pop(json_path.rpartition("/")[2], None)
+        # A file from before its result is one whose successor never got its name.
+        is_sound = (
+            about is not None
+            and about.st_mtime > to_ms(scraped_at) / 1000 - _CLOCK_SECONDS
+            and (about.st_mtime < flushed or _looks_whole(folder.root / json_path))
+        )
+        if not is_sound:
+            made += _make_again(folder, task_id)
+    old = [name for name, about in there.items() if about.st_mtime < young]
     for name in old:
         (folder.pending / name).unlink(missing_ok=True)
-    return len(old)
+    return made, len(old)
+
+
+def _files(folder: DataFolder) -> Iterator[tuple[str, os.stat_result]]:
+    for entry in os.scandir(folder.pending):
+        if entry.name.endswith(".json"):
+            with contextlib.suppress(FileNotFoundError):  # delivered just now
+                yield entry.name, entry.stat()
+
+
+def _looks_whole(path: Path) -> bool:
+    """Whether a file has its end: a power cut leaves an empty one, half of one, or zeros."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return content.startswith(b"{\n") and content.endswith(b"\n}\n") and b"\0" not in content
+
+
+def _make_again(folder: DataFolder, task_id: str) -> bool:
+    """Unless it was delivered meanwhile: whoever delivers it commits first and removes the file then."""
+    unsynced = "SELECT * FROM results WHERE task_id = ? AND synced = 0 AND json_path IS NOT NULL"
+    row = next(dict_rows(unsynced, (task_id,)), None)
+    if row is None:
+        return False
+    write_pending(folder, with_data(row))
+    if next(dict_rows(unsynced, (task_id,)), None) is None:
+        remove_pending(folder, task_id)
+    return True
+
+
+def leftovers(folder: DataFolder) -> set[str]:
+    """Names of files whose results are delivered or were never stored: a kill left them, a stack removes them."""
+    rows = all_rows("SELECT json_path FROM results WHERE synced = 0 AND json_path IS NOT NULL")
+    return {name for name, _ in _files(folder)} - {path.rpartition("/")[2] for (path,) in rows}
 
 
 def differences(folder: DataFolder, most_read: int | None = None) -> set[str]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 from lienworker.store.database import execute, write
 from lienworker.store.folder import DataFolder
-from lienworker.store.pending import item, pending_path, rebuild, remove_pending, write_pending
+from lienworker.store.pending import differences, heal, item, pending_path, rebuild, remove_pending, write_pending
 from lienworker.store.results import mark_synced, result
 
 from .helpers import add_tasks, store_result
@@ -92,3 +97,46 @@ def test_hostile_task_ids_stay_inside_the_folder(folder: DataFolder) -> None:
     assert len({str(place).casefold() for place in places}) == len(ids)
     assert all(place.parent == folder.pending and place.is_file() for place in places)
     assert rebuild(folder) == (0, 0)
+
+
+def _half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:40])
+
+
+def _zeros(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _from_before(path: Path) -> None:
+    """The older file, whose successor never got its name."""
+    path.write_text('{\n "task_id": "t1"\n}\n')
+    os.utime(path, (1, 1))
+
+
+@pytest.mark.parametrize("harm", [_half, _zeros, _empty, _from_before, Path.unlink])
+def test_what_a_power_cut_did_to_a_file_heals_when_a_worker_starts(
+    folder: DataFolder, harm: Callable[[Path], object]
+) -> None:
+    add_tasks("t1", "t2")
+    place = folder.root / _stored(folder, "t1")
+    _stored(folder, "t2")
+    harm(place)
+    assert differences(folder) == {"t1.json"}
+    assert heal(folder, lambda: False) == (1, 0)
+    assert differences(folder) == set()
+    assert heal(folder, lambda: False) == (0, 0)
+
+
+def test_a_file_without_a_row_stays_only_while_somebody_could_be_about_to_commit_it(folder: DataFolder) -> None:
+    add_tasks("t1")
+    _stored(folder, "t1")
+    with write("test"):
+        mark_synced("t1", 1)
+    assert heal(folder, lambda: True) == (0, 0)
+    assert _names(folder) == {"t1.json"}
+    assert heal(folder, lambda: False) == (0, 1)
+    assert _names(folder) == set()

@@ -193,13 +193,13 @@ class Stage:
         """What is clearly of the dead is removed by the next worker that starts."""
         from lienworker.store.database import close, open_store
         from lienworker.store.leftovers import remove_leftovers
-        from lienworker.store.pending import clear_away
+        from lienworker.store.pending import heal
 
         for path in self.data.rglob("*"):
             if (path.is_file() and path.suffix in {".part", ".json"}) or path.parent.name == "holders":
                 os.utime(path, (0, 0))
         folder = open_store(self.data)
-        clear_away(folder)
+        heal(folder, lambda: True)
         remove_leftovers(folder)
         close()
 
