@@ -6,11 +6,14 @@ and then looked at from outside.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sqlite3
+import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from lienworker.reports.archive import archive_pending
@@ -18,6 +21,7 @@ from lienworker.store.backup import verify
 from lienworker.store.clock import now_ms
 from lienworker.store.database import close, execute, one_row, write
 from lienworker.store.tasks import NewTask
+from tests.descriptors import lost_locks
 from tests.node import write_list
 from tests.ondemand.conftest import gateway_tasks
 from tests.ondemand.desk import desk
@@ -153,6 +157,40 @@ class Day(Scenario):
         """The doctor misses it, and is right; what else it finds is the kill's."""
         (path,) = here.sql("SELECT path FROM pages WHERE task_id = 'lost1'")[0]
         (here.root / "lost").rename(here.data / path)
+
+
+class LookedAt(Day):
+    """The same day, with people who look at it all the time: none of them may take a lock or a log along."""
+
+    looks = (("status",), ("outbox", "status"), ("results", "list"), ("tasks", "list"))
+
+    def act(self, here: Stage, **order: object) -> int:
+        with self._lookers(here):
+            return super().act(here, **order)
+
+    def again(self, here: Stage) -> None:
+        with self._lookers(here):
+            super().again(here)
+
+    @contextmanager
+    def _lookers(self, here: Stage) -> Iterator[None]:
+        over, codes, wrong = threading.Event(), set[int](), list[str]()
+
+        def look() -> None:
+            for command in itertools.cycle(self.looks):
+                if over.is_set():
+                    return
+                codes.add(here.cli(*command))
+                wrong.extend(lost_locks(here.data))
+
+        looker = threading.Thread(target=look)
+        looker.start()
+        try:
+            yield
+        finally:
+            over.set()
+            looker.join()
+        assert (codes, wrong) == ({0}, [])
 
 
 class Stop(Scenario):
@@ -634,4 +672,4 @@ SCENARIOS: list[Scenario] = [
     Repair(), Reindex(),
 ]  # fmt: skip
 
-__all__ = ["KILLED", "SCENARIOS", "Day", "Discard", "Scenario"]
+__all__ = ["KILLED", "SCENARIOS", "Day", "Discard", "LookedAt", "Scenario"]

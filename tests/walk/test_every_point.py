@@ -17,8 +17,9 @@ import pytest
 
 from lienworker import crash
 from lienworker.store.folder import one_at_a_time
+from tests.descriptors import needs_proc
 from tests.walk.points import all_points, unguarded_calls
-from tests.walk.scenarios import KILLED, SCENARIOS, Day, Discard, Scenario
+from tests.walk.scenarios import KILLED, SCENARIOS, Day, Discard, LookedAt, Scenario
 from tests.walk.stage import Stage, Theatre, copy_of, theatre
 
 POINTS = all_points()
@@ -129,6 +130,17 @@ def test_replies_that_were_lost_and_then_a_kill(house: Theatre, tmp_path: Path, 
         assert set(parked) == Day.parked
         assert max(len(versions) for versions in here.gateway.state.history.values()) <= 4
         scenario.find_the_lost_page(here)
+        here.assert_promises()
+
+
+@needs_proc
+@pytest.mark.parametrize("point", ["collect.after_commit", "fetch.before_commit", "upload_result.after_commit"])
+def test_killed_while_people_look(house: Theatre, tmp_path: Path, point: str) -> None:
+    scenario = LookedAt()
+    with _Entered(house, scenario, tmp_path / "stage") as here:
+        assert scenario.act(here, at=point, hit=1) == KILLED
+        scenario.again(here)
+        scenario.check(here, point)
         here.assert_promises()
 
 
