@@ -3,8 +3,9 @@
     python -m chaos --seconds 600 --seed 7 [--tasks 3000] [--keep FOLDER]
 
 A reference Gateway hands out tasks, a demo county serves pages; for the given time the faults of the plan strike
-(`--plan` shows it and does nothing). Then everything is mended, the stack works off what is left, and what was lost or
-done twice is counted: see docs/reliability.md. Exit 0: nothing was. Exit 1: something was, or it did not settle.
+(`--plan` shows it and does nothing), while people look, the Gateway answers some calls with 429, and some sites mean
+harm. Then everything is mended, the stack works off what is left, and what was lost or done twice is counted: see
+docs/reliability.md. Exit 0: nothing was. Exit 1: something was, or it did not settle.
 """
 
 from __future__ import annotations
@@ -286,7 +287,8 @@ def main() -> int:
         for event in make_plan(asked.seed, asked.seconds, asked.only):
             _say(event.in_words())
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that it leaves no stack and no disk behind
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as with Ctrl-C, it leaves no stack and no disk behind
+        signal.signal(number, lambda which, _frame: sys.exit(128 + which))
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         place = said.keep or Path(folder)
         place.mkdir(parents=True, exist_ok=True)

@@ -93,7 +93,7 @@ class Counties:
             return self.hostile[0].hostile_row(number // 40)
         if self._endless and share < 0.2 and number % 100 == 21:
             return self._endless[0].hostile_row(number // 100)
-        if self._robots and number % 30 == 25:
+        if self._robots and number % 30 in {25, 26}:  # the second one meets what the first one has stored
             return self._robots[number // 30 % len(self._robots)].hostile_row(number)
         if number % 50 == 7:
             return self.large._row(ODD["missing"])

@@ -121,8 +121,9 @@ class ChaosNode(Node):
 
     def stop(self) -> int:
         """As an operator does it: Ctrl-C, and wait."""
-        self.tend()
-        assert self._up
+        while self._up is None:  # `run` has just come to its end
+            self.tend()
+            time.sleep(0.1)
         if self._up.poll() is None:
             self._up.send_signal(signal.SIGINT)
         try:
