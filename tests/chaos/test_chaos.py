@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from chaos.__main__ import Asked, chaos
 from chaos.node import small_disk
 from chaos.plan import KINDS, make_plan
-from chaos.polite import PACED, Arrival, too_close
+from chaos.polite import PACED, Arrival, PoliteCounty, too_close
 from chaos.storage import MODES, FailingDisk, allow_files, allow_no_more_files
 from chaos.witness import Witness
+from lienworker.demo.site import serving
 from lienworker.outbox.claims import Rules, claim
 from lienworker.outbox.closing import end
 from lienworker.outbox.registration import register_in_transaction
@@ -65,6 +70,30 @@ def test_requests_closer_than_the_delay_are_found_and_a_hair_less_is_forgiven() 
     assert all(pair.is_counted for pair in pairs)
     with_robots = [pair for pair in too_close("county", arrivals) if not pair.is_counted]
     assert [pair.before.what for pair in with_robots] == ["page", "robots.txt"]
+
+
+class _BusyCounty(PoliteCounty):
+    """Its event loop stands still while it answers for robots.txt."""
+
+    async def _robots(self, request: web.Request) -> web.Response:
+        time.sleep(1.5)
+        return await super()._robots(request)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="NOT TESTED: this system does not tell when bytes came in")
+def test_a_busy_witness_measures_no_shorter_distance_than_there_was() -> None:
+    county, sent = _BusyCounty(1, 0.5), []
+    with serving(county), ExitStack() as stack:
+        address = ("127.0.0.1", int(county.url.rpartition(":")[2]))
+        for path in ("/robots.txt", "/parcel/1", "/parcel/2"):
+            client = stack.enter_context(socket.create_connection(address))
+            client.sendall(f"GET {path} HTTP/1.1\r\nHost: county\r\n\r\n".encode())
+            sent.append((time.monotonic(), client))
+            time.sleep(0.4)
+        for _, client in sent:
+            assert client.recv(100)
+    measured = [arrival.at for arrival in county.arrivals]
+    assert measured == pytest.approx([at for at, _ in sent], abs=0.1)
 
 
 _ONE_COMMIT = """
