@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chaos.county import FailingCounty
+from chaos.counties import Counties
 from chaos.witness import Sightings
 from lienworker.gateway.reference.state import GatewayState
 from lienworker.outbox.entries import BLOCKED
@@ -28,7 +29,10 @@ _DELIVERED = """
 SELECT r.task_id, r.raw_sha256 FROM results r JOIN outbox o ON o.task_id = r.task_id AND o.generation = r.generation
 WHERE o.topic = 'upload_result' AND o.state = 'delivered'
 """
-_MOVING = f"SELECT count(*) FROM outbox WHERE state = 'leased' OR (state = 'waiting' AND due_at < {BLOCKED})"
+_MOVING = f"SELECT task_id FROM outbox WHERE state = 'leased' OR (state = 'waiting' AND due_at < {BLOCKED})"
+_NOT_ENDED = "SELECT task_id, url FROM tasks WHERE status IN ('pending', 'processing')"
+_KEPT = "SELECT t.url FROM outbox o JOIN tasks t ON t.task_id = o.task_id WHERE o.topic = 'fetch' AND o.reason IN"
+_WITHOUT_A_REASON = "SELECT task_id FROM tasks WHERE status IN ('failed', 'expired') AND coalesce(reason, '') = ''"
 
 
 class Books:
@@ -41,9 +45,25 @@ class Books:
         with contextlib.closing(sqlite3.connect(f"file:{self._file}?mode=ro", uri=True, timeout=30)) as connection:
             return connection.execute(sql).fetchall()
 
-    def moving(self) -> int:
-        """Rows that will still move by themselves."""
-        return int(self.ask(_MOVING)[0][0])
+    def moving(self, patient: Sequence[str] = ()) -> int:
+        """Rows that will still move by themselves; those of `patient` sites (by address) may wait for ever."""
+        waiting = {task_id for task_id, url in self.ask(_NOT_ENDED) if url.startswith(tuple(patient))}
+        return sum(task_id not in waiting for (task_id,) in self.ask(_MOVING))
+
+    def count(self, sql: str, sites: Sequence[str]) -> int:
+        """How many of the addresses that a query gives belong to these sites."""
+        return sum(url.startswith(tuple(f"{site}/" for site in sites)) for (url,) in self.ask(sql))
+
+    def integrity(self) -> list[str]:
+        return [str(row[0]) for row in self.ask("PRAGMA integrity_check") if row[0] != "ok"]
+
+    def keep(self, place: Path) -> None:
+        """A copy, made by SQLite: nobody else opens a database that is in use."""
+        with (
+            contextlib.closing(sqlite3.connect(self._file)) as ours,
+            contextlib.closing(sqlite3.connect(place)) as copy,
+        ):
+            ours.backup(copy)
 
     def ended(self) -> int:
         """Rows that have come to their end."""
@@ -77,7 +97,7 @@ class Balance:
 
 def draw_up(
     books: Books,
-    county: FailingCounty,
+    counties: Counties,
     gateway: GatewayState,
     sightings: Sightings,
     promised: set[str],
@@ -87,13 +107,16 @@ def draw_up(
     balance = Balance()
     balance.doubled = sightings.doubled_pages + sightings.doubled_sends
     balance.wrong = list(sightings.too_early)
-    _tasks(balance, books, gateway, promised)
-    _pages(balance, books, county, most_in_the_air)
+    _tasks(balance, books, gateway, promised, counties.patient)
+    _pages(balance, books, counties, most_in_the_air)
     _results(balance, books, gateway)
+    _hostile(balance, books, counties)
+    _pacing(balance, counties)
+    balance.wrong += [f"integrity_check: {sentence}" for sentence in books.integrity()]
     return balance
 
 
-def _tasks(balance: Balance, books: Books, gateway: GatewayState, promised: set[str]) -> None:
+def _tasks(balance: Balance, books: Books, gateway: GatewayState, promised: set[str], patient: Sequence[str]) -> None:
     statuses = dict(books.ask("SELECT status, count(*) FROM tasks GROUP BY 1"))
     kept = {row[0] for row in books.ask("SELECT task_id FROM tasks")}
     urls = {row[0] for row in books.ask("SELECT url FROM tasks")}
@@ -109,23 +132,24 @@ def _tasks(balance: Balance, books: Books, gateway: GatewayState, promised: set[
     )
     balance.lost += [f"task {row[0]} neither ended nor waits" for row in books.ask(_NEITHER_ENDED_NOR_WAITING)]
     balance.lost += [f"{url} was imported and is not there" for url in sorted(promised - urls)]
-    left = statuses.get("pending", 0) + statuses.get("processing", 0)
+    balance.lost += [f"task {row[0]} failed without a reason" for row in books.ask(_WITHOUT_A_REASON)]
+    left = len([url for _, url in books.ask(_NOT_ENDED) if not url.startswith(tuple(patient))])
     if left:
         balance.wrong.append(f"{left} tasks have not ended: {books.in_words()}")
 
 
-def _pages(balance: Balance, books: Books, county: FailingCounty, most_in_the_air: int) -> None:
-    committed = int(books.ask("SELECT count(*) FROM pages")[0][0])
-    kept = int(
-        books.ask("SELECT count(*) FROM outbox WHERE topic = 'fetch' AND reason IN ('not_modified', 'unchanged')")[0][0]
-    )
-    repeats = county.served.total() - committed - kept
+def _pages(balance: Balance, books: Books, counties: Counties, most_in_the_air: int) -> None:
+    sites = [county.url for county in counties.honest]
+    served = sum(county.served.total() for county in counties.honest)
+    committed = books.count("SELECT url FROM pages", sites)
+    committed += books.count(f"{_KEPT} ('not_modified', 'unchanged')", sites)
+    repeats = served - committed
     balance.lines += [
-        ("pages served whole by the county", f"{county.served.total():,}"),
-        ("pages committed", f"{committed + kept:,}"),
+        ("pages served whole by the counties", f"{served:,}"),
+        ("pages committed", f"{committed:,}"),
         ("pages fetched twice after their commit", f"{len([s for s in balance.doubled if 'page' in s]):,}"),
         ("repeats of uncommitted pages", f"{repeats:,} (at most {most_in_the_air:,} were in the air)"),
-        ("answers that the county spoiled", f"{county.failed:,}"),
+        ("answers that the counties spoiled", f"{sum(county.failed for county in counties.honest):,}"),
     ]
     again = "SELECT reason, count(*) FROM attempts WHERE topic = 'scrape' AND reason <> 'worker_died' GROUP BY 1"
     for reason, n in books.ask(again):
@@ -134,6 +158,34 @@ def _pages(balance: Balance, books: Books, county: FailingCounty, most_in_the_ai
             balance.doubled.append(f"{n} pages were fetched again, for their files could not be read")
     if repeats > most_in_the_air:
         balance.wrong.append(f"{repeats} pages were fetched again, more than were in the air")
+
+
+def _hostile(balance: Balance, books: Books, counties: Counties) -> None:
+    """Whatever they came to, each has come to something: see `_tasks`."""
+    sites = tuple(f"{county.url}/" for county in counties.all_hostile)
+    rows = books.ask("SELECT url, status, coalesce(reason, '') FROM tasks")
+    ends = Counter(f"{status} {reason}".strip() for url, status, reason in rows if url.startswith(sites))
+    if sites:
+        balance.lines.append(("tasks at hostile sites", _listed(ends)))
+        balance.lines.append(("hostile answers", _listed(counties.struck())))
+
+
+def _pacing(balance: Balance, counties: Counties) -> None:
+    close = list(counties.too_close())
+    balance.wrong += [pair.in_words(counties.began) for pair in close]
+    if not counties.polite:
+        return
+    asked = Counter(one.what for county in counties.polite for one in county.arrivals)
+    apart = Counter(f"{pair.before.what}, {pair.after.what}" for pair in counties.too_close_uncounted())
+    balance.lines += [
+        ("requests at sites that measure", _listed(asked)),
+        ("pages closer than the site's delay", f"{len(close):,}"),
+        ("closer, with robots.txt or a redirect", f"{_listed(apart)} (not counted by the pacing)"),
+    ]
+
+
+def _listed(counted: Counter[str]) -> str:
+    return ", ".join(f"{n:,} {name}" for name, n in sorted(counted.items())) or "none"
 
 
 def _results(balance: Balance, books: Books, gateway: GatewayState) -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import IO
 
 import psutil
 
+from chaos.storage import FailingDisk
 from lienworker.store.folder import DataFolder
 from tests.node import Node
 
@@ -60,6 +62,9 @@ class ChaosNode(Node):
         self._workers_alive: set[int] = set()
         self._next_start = self._next_look = 0.0
         self.supervisors = 0
+        #: How the stacks ended, by exit code.
+        self.ends: Counter[int] = Counter()
+        self._next_command: tuple[str, ...] = ("up",)
         self.settings["PYTHONPATH"] = str(Path(__file__).parents[1])  # this very source, wherever it was installed from
         if self._clock_library:
             self.set_clock(0)
@@ -69,6 +74,8 @@ class ChaosNode(Node):
                 "FAKETIME_CACHE_DURATION": "1",
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             }
+        self.disk = FailingDisk(log.parent, data, self.settings.get("LD_PRELOAD", ""))
+        self.settings |= self.disk.environment
 
     @property
     def has_clock(self) -> bool:
@@ -88,12 +95,15 @@ class ChaosNode(Node):
             self._note_workers()
         if self._up and self._up.poll() is None:
             return
+        if self._up:
+            self.ends[self._up.returncode] += 1
+            self._up = None
         if time.monotonic() < self._next_start:
             return
         self._next_start = time.monotonic() + 1.0
         self._log = self._log or self._log_path.open("ab")
         self._up = subprocess.Popen(
-            [sys.executable, "-m", "lienworker", "up"],
+            [sys.executable, "-m", "lienworker", *self._next_command],
             env=self.environment(),
             cwd=self._log_path.parent,
             stdout=self._log,
@@ -101,10 +111,19 @@ class ChaosNode(Node):
             start_new_session=True,
         )
         self.supervisors += 1
+        self._next_command = ("up",)
+
+    def run_instead(self, file: str) -> None:
+        """The stack is asked to end; `lienworker run` comes in its place, and after that `up` again."""
+        self._next_command = ("run", file)
+        if self._up and self._up.poll() is None:
+            self._up.send_signal(signal.SIGINT)
 
     def stop(self) -> int:
         """As an operator does it: Ctrl-C, and wait."""
-        assert self._up
+        while self._up is None:  # `run` has just come to its end
+            self.tend()
+            time.sleep(0.1)
         if self._up.poll() is None:
             self._up.send_signal(signal.SIGINT)
         try:
@@ -114,12 +133,13 @@ class ChaosNode(Node):
             if self._log:
                 self._log.close()
 
-    def command(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """`lienworker …`, left running."""
+    def command(self, *arguments: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
+        """`lienworker …`, left running; what it says goes to the log, or where the caller wants it."""
         assert self._log
         command = [sys.executable, "-m", "lienworker", *arguments]
+        out = self._log if stdout is None else stdout
         return subprocess.Popen(
-            command, env=self.environment(), cwd=self._log_path.parent, stdout=self._log, stderr=subprocess.STDOUT
+            command, env=self.environment(), cwd=self._log_path.parent, stdout=out, stderr=subprocess.STDOUT
         )
 
     def _note_workers(self) -> None:
@@ -147,7 +167,7 @@ class ChaosNode(Node):
             "schedule": lambda: self.processes("lienworker.stack.schedule"),
             "redis": lambda: self.processes("redis-server"),
             "web": lambda: self.processes("lienworker web"),
-            "supervisor": lambda: self.processes("lienworker up"),
+            "supervisor": lambda: self.processes("lienworker up") + self.processes("lienworker run"),
             "everything": self.processes,
         }[name]()
         return sorted(found, key=lambda process: process.pid)

@@ -62,12 +62,25 @@ KINDS: dict[str, Kind] = {
     "rude_writer": Kind(2, 1, 8),
     "full_disk": Kind(2, 3, 8),
     "few_files": Kind(2, 2, 6),
+    "no_inodes": Kind(2, 3, 8),
+    "eio": Kind(2, 2, 8, lambda dice: {"calls": dice.choice(("eio_writes", "eio"))}),
+    "read_only": Kind(2, 2, 8),
+    "run": Kind(1, 6, 12, lambda dice: {"rows": dice.choice((5, 40))}),
     "import": Kind(3, options=lambda dice: {"rows": dice.choice((5, 40, 120))}),
-    "replay": Kind(1),
+    "replay": Kind(2),
 }
-#: Longer than a writer's patience, so that transactions really fail. Once, in a run that is long enough.
-LOCKED_OUT = ("rude_writer", 34.0)
-_LONG_RUN = 300.0
+#: What is there all the time: people who look, a Gateway that answers 3 % of the calls with 429, sites that mean harm,
+#: and sites that measure how often they are asked.
+CONDITIONS = ("look", "rate_limit", "hostile_pages", "hostile_robots", "polite")
+#: Once each, in a run that is long enough. The writer is locked out for longer than its patience, so that transactions
+#: really fail.
+_LONG: tuple[tuple[str, float, dict[str, Any]], ...] = (
+    ("rude_writer", 34.0, {}),
+    ("no_inodes", 60.0, {}),
+    ("eio", 60.0, {"calls": "eio"}),
+    ("read_only", 60.0, {}),
+)
+LONG_RUN = 300.0
 _MEAN_GAP = 2.5
 
 
@@ -89,15 +102,25 @@ def make_plan(seed: int, seconds: float, only: Sequence[str] = ()) -> list[Event
     kinds = {name: kind for name, kind in KINDS.items() if not only or name in only}
     deck = list(kinds)
     dice.shuffle(deck)
+    gap = min(_MEAN_GAP, (seconds - 2.0) / (len(kinds) + 5))  # a short run is as dense as it must be to have them all
     events, at = [], 2.0
-    while at < seconds:
+    while kinds and at < seconds:
         kind = deck.pop() if deck else dice.choices(list(kinds), [one.weight for one in kinds.values()])[0]
         events.append(_event(dice, kind, at))
-        at += dice.uniform(0.4, 2 * _MEAN_GAP - 0.4)
-    if seconds >= _LONG_RUN and not only:
-        kind, long = LOCKED_OUT
-        events.append(Event(dice.uniform(0.3, 0.8) * seconds, kind, long, {}))
+        at += gap * dice.uniform(0.5, 1.5)
+    if seconds >= LONG_RUN:
+        events += [event for event in _long_ones(dice, seconds) if event.kind in kinds]
     return sorted(events, key=lambda event: event.at)
+
+
+def _long_ones(dice: random.Random, seconds: float) -> list[Event]:
+    """One after the other, with room between them."""
+    order = dice.sample(_LONG, len(_LONG))
+    share = 0.8 * seconds / len(order)
+    return [
+        Event((number + dice.uniform(0.1, 0.3)) * share, kind, min(long, 0.6 * share), options)
+        for number, (kind, long, options) in enumerate(order)
+    ]
 
 
 def _event(dice: random.Random, name: str, at: float) -> Event:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-import threading
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +50,6 @@ class Witness:
 
     def __init__(self, data: Path) -> None:
         self._file = data / "lienworker.db"
-        self._local = threading.local()
         self._tasks: dict[str, list[str]] = {}
         self.sightings = Sightings()
 
@@ -78,21 +76,15 @@ class Witness:
         self._tasks[url] = [task_id for (task_id,) in self._ask("SELECT task_id FROM tasks WHERE url = ?", url)]
         return self._tasks[url]
 
+    def delay_of(self, host: str, usual: float) -> float:
+        """Seconds that the node leaves between two requests to a host, as far as it knows now."""
+        sql = "SELECT max(coalesce(delay, ?), coalesce(robots_delay, 0)) FROM hosts WHERE host = ?"
+        return float(next(iter(self._ask(sql, usual, host)), (usual,))[0])
+
     def _ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._connection().execute(sql, values).fetchall()
-
-    def _connection(self) -> sqlite3.Connection:
-        known = getattr(self._local, "connection", None)
-        if known is None:
-            known = self._local.connection = sqlite3.connect(f"file:{self._file}?mode=ro", uri=True, timeout=20)
-        return known
-
-    def close(self) -> None:
-        """Closes what this thread has opened."""
-        known = getattr(self._local, "connection", None)
-        if known is not None:
-            known.close()
-            self._local.connection = None
+        """A connection for each question: one that stayed open would be a user of the log that the node never has."""
+        with contextlib.closing(sqlite3.connect(f"file:{self._file}?mode=ro", uri=True, timeout=20)) as connection:
+            return connection.execute(sql, values).fetchall()
 
 
 class WatchedCounty(DemoSite):
