@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from urllib.parse import unquote, unquote_plus, urlsplit
 
 from lienworker.settings import Settings
-from lienworker.text_safety import BLOT, visible, without_passwords
+from lienworker.text_safety import BLOT, visible, visible_json, without_passwords
 
 #: What every JSON line has, in this order; the rest is there where it makes sense. docs/operations.md explains them.
 ALWAYS = ("at", "level", "part", "pid", "logger", "message")
@@ -90,7 +90,7 @@ class JsonLines(Lines):
         line |= {name: self._field(value) for name in SOMETIMES if (value := getattr(record, name, None)) is not None}
         if record.exc_info:
             line["trace"] = self.trace(record)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return visible_json(json.dumps(line, ensure_ascii=False, default=str))
 
     def _field(self, value: Any) -> Any:
         return self.blot(value) if isinstance(value, str) else value

@@ -7,18 +7,15 @@ the direction of the text, or show the password of an address.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from typing import Any, TextIO
 
 import click
 
-from lienworker.text_safety import redacted, visible, without_passwords
+from lienworker.text_safety import redacted, visible, visible_json, without_passwords
 
 #: Our own lines and columns.
 _LAYOUT = "\n\t"
-#: What JSON may hold as it is, and a terminal would obey: DEL and C1, directions, line separators, half characters.
-_OBEYED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]")
 
 
 def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
@@ -33,7 +30,7 @@ def confirm(question: str) -> None:
 
 def print_json(value: Any) -> None:
     text = json.dumps(redacted(value), ensure_ascii=False, indent=2, default=str)
-    click.echo(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    click.echo(visible_json(text))
 
 
 def standard_output() -> TextIO:

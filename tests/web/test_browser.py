@@ -115,6 +115,31 @@ def _mend(node: Node, url: str) -> None:
         connection.commit()
 
 
+def test_the_link_lets_a_browser_in_and_the_token_is_left_nowhere(page: Page, here: Monitor) -> None:
+    page.goto(here.url + "/tasks")
+    assert "web --address" in page.inner_text("#command")
+    said: list[str] = []
+    page.on("request", lambda request: said.append(request.headers.get("referer", "")))
+    page.goto(here.link("/tasks?status=failed"))
+    assert page.url == here.url + "/tasks?status=failed"
+    page.click("tbody th a")
+    page.wait_for_selector("#retry")
+    assert page.evaluate("document.cookie") == "", "no script can read it"
+    assert not [where for where in said if str(here.token) in where]
+    assert str(here.token) not in page.content()
+    page.goto(here.url)
+    page.wait_for_selector("#live-state.on")
+
+
+def test_the_token_can_be_pasted(page: Page, here: Monitor) -> None:
+    page.goto(here.url + "/?token=an-old-one")
+    assert "not the token" in page.inner_text("main")
+    page.fill("input[name=token]", str(here.token))
+    page.click("button")
+    page.wait_for_selector("#health")
+    assert page.url == here.url + "/"
+
+
 def test_a_group_of_failures_is_replayed_from_the_page(page: Page, here: Monitor, seeded: Node) -> None:
     page.goto(here.link("/outbox"))
     page.click("text=Replay")
