@@ -22,6 +22,7 @@ import aiohttp
 import psutil
 
 from lienworker.store.database import close, open_store
+from lienworker.store.folder import DataFolder
 from lienworker.store.monitor import TOP, list_results, list_tasks
 from lienworker.store.monitor_outbox import list_rows
 from lienworker.store.queries import TaskFilter
@@ -127,10 +128,11 @@ def time_lists(root: Path) -> bool:
     return is_well
 
 
-async def time_views(process: psutil.Process) -> bool:
+async def time_views(process: psutil.Process, token: str) -> bool:
     print("\nviews at the server, ms (first, median of 10; the bar is 200):")
     is_well = True
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{PORT}") as session:
+    known = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{PORT}", headers=known) as session:
         for path in VIEWS:
             times = [await _timed(session, path) for _ in range(11)]
             middle = statistics.median(times[1:])
@@ -189,7 +191,8 @@ def main() -> None:
         server = subprocess.Popen(command, env={**os.environ, "LIENWORKER_DATA_DIR": str(root)})
         try:
             _wait_for_server()
-            is_well &= asyncio.run(time_views(psutil.Process(server.pid)))
+            token, _ = DataFolder(root).web_token()
+            is_well &= asyncio.run(time_views(psutil.Process(server.pid), token))
         finally:
             server.terminate()
             server.wait()

@@ -19,17 +19,17 @@ from typing import Any, TextIO
 from urllib.parse import unquote, unquote_plus, urlsplit
 
 from lienworker.settings import Settings
+from lienworker.text_safety import BLOT, visible, visible_json, without_passwords
 
 #: What every JSON line has, in this order; the rest is there where it makes sense. docs/operations.md explains them.
 ALWAYS = ("at", "level", "part", "pid", "logger", "message")
 SOMETIMES = ("action", "task_id", "topic", "reason", "platform", "county", "trace")
 #: Loggers that tell more than an operator wants to know, unless he asks for it.
 _CHATTY = ("dramatiq", "periodiq", "asyncio", "aiohttp")
-_BLOT = "***"
-#: To the last @ of the address: a password may have one, too.
-_USERINFO = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
 #: As Redis takes it: redis://host/0?password=…
 _PASSWORD = re.compile(r"(?<=[?&]password=)[^&#\s'\"]+")
+#: As the monitor's link has it.
+_TOKEN = re.compile(r"(?<=[?&]token=)[^&#\s'\"]+")
 #: Shorter ones would blot out ordinary words.
 _SHORTEST_SECRET = 4
 
@@ -48,10 +48,11 @@ class Blotter:
 
     def __call__(self, text: str) -> str:
         if self._secrets:  # first, while they are still whole
-            text = self._secrets.sub(_BLOT, text)
-        if "@" in text:
-            text = _USERINFO.sub(_BLOT, text)
-        return _PASSWORD.sub(_BLOT, text) if "password=" in text else text
+            text = self._secrets.sub(BLOT, text)
+        text = without_passwords(text)
+        if "token=" in text:
+            text = _TOKEN.sub(BLOT, text)
+        return _PASSWORD.sub(BLOT, text) if "password=" in text else text
 
 
 def _parts_of(value: str) -> set[str]:
@@ -86,10 +87,13 @@ class JsonLines(Lines):
             "logger": record.name,
             "message": self.blot(record.getMessage()),
         }
-        line |= {name: value for name in SOMETIMES if (value := getattr(record, name, None)) is not None}
+        line |= {name: self._field(value) for name in SOMETIMES if (value := getattr(record, name, None)) is not None}
         if record.exc_info:
             line["trace"] = self.trace(record)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return visible_json(json.dumps(line, ensure_ascii=False, default=str))
+
+    def _field(self, value: Any) -> Any:
+        return self.blot(value) if isinstance(value, str) else value
 
 
 class PlainLines(Lines):
@@ -97,12 +101,8 @@ class PlainLines(Lines):
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
-        line = f"{at} {record.levelname:<7} {_harmless(self.blot(record.getMessage()))}"
-        return "\n".join((line, *map(_harmless, self.trace(record).split("\n")))) if record.exc_info else line
-
-
-def _harmless(line: str) -> str:
-    return "".join(mark if mark.isprintable() else " " for mark in line)
+        line = f"{at} {record.levelname:<7} {visible(self.blot(record.getMessage()))}"
+        return "\n".join((line, *map(visible, self.trace(record).split("\n")))) if record.exc_info else line
 
 
 def setup_logging(settings: Settings, part: str, stream: TextIO | None = None) -> None:

@@ -251,7 +251,7 @@ class Settings:
         "LIENWORKER_WEB_TOKEN",
         None,
         read_as.line,
-        "What visitors of the monitor must know; needed off loopback.",
+        "A token of your own for the monitor, beside the one that is made in the data folder; 20 characters or more.",
         secret=True,
     )
     web_allow_hosts: tuple[str, ...] = _setting(

@@ -8,6 +8,7 @@ on the data folder; 130 stopped by Ctrl-C. Services start again after 3, 70 and 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from typing import Any
@@ -33,6 +34,7 @@ from lienworker.cli import (
     upkeep,
     web,
 )
+from lienworker.cli.output import echo
 from lienworker.errors import BusyError, DamageError, LienworkerError, OperatorError
 
 _DOCTOR = "`lienworker doctor` says more"
@@ -76,6 +78,13 @@ for command in (
     cli.add_command(command)
 
 
+def _show(problem: click.ClickException) -> None:
+    """As click shows it, but harmless: its words repeat arguments and names of files."""
+    words = io.StringIO()
+    problem.show(words)
+    echo(words.getvalue(), err=True, nl=False)
+
+
 def _unexpected(problem: Exception) -> int:
     """A damaged or full storage, or a bug of ours; the trace is for whoever asks for it."""
     if os.environ.get("LIENWORKER_LOG_LEVEL") == "debug":
@@ -83,20 +92,20 @@ def _unexpected(problem: Exception) -> int:
     if type(problem).__module__ in {"peewee", "sqlite3"}:
         is_damage = _is_damage(problem)
         remedy = "`lienworker doctor --repair` saves what can be saved" if is_damage else _DOCTOR
-        click.echo(f"Error: the database cannot be used: {problem}. {remedy}.", err=True)
+        echo(f"Error: the database cannot be used: {problem}. {remedy}.", err=True)
         return 4 if is_damage else 3
     if isinstance(problem, OSError) and problem.errno in _STORAGE:
         where = f" ({problem.filename})" if problem.filename else ""
-        click.echo(f"Error: the storage cannot be used: {problem.strerror}{where}. {_DOCTOR}.", err=True)
+        echo(f"Error: the storage cannot be used: {problem.strerror}{where}. {_DOCTOR}.", err=True)
         return 3
     what = f"{type(problem).__name__}: {problem}"
-    click.echo(f"Error: this should not happen: {what} (LIENWORKER_LOG_LEVEL=debug shows where)", err=True)
+    echo(f"Error: this should not happen: {what} (LIENWORKER_LOG_LEVEL=debug shows where)", err=True)
     return 70
 
 
 def _expected(problem: LienworkerError) -> int:
     """One sentence, and the code that says whether the same again may help."""
-    click.echo(f"Error: {problem}", err=True)
+    echo(f"Error: {problem}", err=True)
     if isinstance(problem, BusyError):
         return 75
     if isinstance(problem, OperatorError):
@@ -116,10 +125,10 @@ def main() -> None:
     try:
         code = cli(standalone_mode=False)
     except click.exceptions.Abort:
-        click.echo("Stopped.", err=True)
+        echo("Stopped.", err=True)
         code = 130
     except click.ClickException as problem:
-        problem.show()
+        _show(problem)
         code = problem.exit_code
     except LienworkerError as problem:
         code = _expected(problem)

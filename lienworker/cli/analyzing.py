@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from lienworker.cli.common import json_option, load_settings, open_folder, print_json, print_table, shown
+from lienworker.cli.common import json_option, load_settings, open_folder, print_table, shown
+from lienworker.cli.output import echo, print_json
 
 
 @click.command(epilog="Example: lienworker analyze --compare 3 4 --html report.html")
@@ -55,7 +56,7 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as problem:
         raise InputError(f"{path} cannot be written: {problem.strerror}.") from None
-    click.echo(f"Written: {path}", err=True)
+    echo(f"Written: {path}", err=True)
 
 
 def _compare(chosen: tuple[int, int], html: Path | None, as_json: bool) -> None:
@@ -72,36 +73,36 @@ def _compare(chosen: tuple[int, int], html: Path | None, as_json: bool) -> None:
 
 
 def _print_comparison(found: dict[str, Any]) -> None:
-    click.echo(
+    echo(
         f"{found['pages']:,} pages in both runs, {found['same']:,} of them the same;"
         f" {found['only_a']:,} only in run {found['a']['id']}, {found['only_b']:,} only in run {found['b']['id']}."
     )
     records = found["records"]
-    click.echo(f"Records: {records['gained']:,} gained, {records['lost']:,} lost.")
+    echo(f"Records: {records['gained']:,} gained, {records['lost']:,} lost.")
     if not found["fields"]:
         return
-    click.echo()
+    echo()
     columns = ("platform", "field", "gained", "lost", "changed")
     print_table(columns, [[item[name] for name in columns] for item in found["fields"]])
     for item in found["fields"]:
-        click.echo(f"\n{item['platform']}: {item['field']}")
+        echo(f"\n{item['platform']}: {item['field']}")
         for sample in item["samples"]:
             before, after = shown(sample["before"]), shown(sample["after"])
-            click.echo(f"  {sample['kind']:<8} {shown(sample['parcel_id'])}: {before} -> {after}")
+            echo(f"  {sample['kind']:<8} {shown(sample['parcel_id'])}: {before} -> {after}")
 
 
 def _print_analysis(facts: dict[str, Any]) -> None:
-    click.echo("Tasks: " + ", ".join(f"{n:,} {status}" for status, n in facts["tasks"].items()))
+    echo("Tasks: " + ", ".join(f"{n:,} {status}" for status, n in facts["tasks"].items()))
     for failure in facts["failures"]:
-        click.echo(f"  {failure['n']:>8,}  {failure['reason']}: {(failure['sample'] or '')[:100]}")
+        echo(f"  {failure['n']:>8,}  {failure['reason']}: {(failure['sample'] or '')[:100]}")
     columns = ("platform", "state", "county", "tasks", "completed", "failed")
-    click.echo("\nBy county:")
+    echo("\nBy county:")
     print_table(columns, [[row[name] for name in columns] for row in facts["counties"][:30]])
     for platform, fields in facts["fields"].items():
-        click.echo(f"\nFields of {platform} (share of results that have them):")
+        echo(f"\nFields of {platform} (share of results that have them):")
         for name, share in fields.items():
-            click.echo(f"  {share:>6.1%}  {name}")
-    click.echo("\nTimings:")
+            echo(f"  {share:>6.1%}  {name}")
+    echo("\nTimings:")
     for name, spread in facts["timings"].items():
         if spread:
-            click.echo(f"  {name:<11} " + "  ".join(f"{key} {value:,}" for key, value in spread.items()))
+            echo(f"  {name:<11} " + "  ".join(f"{key} {value:,}" for key, value in spread.items()))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from lienworker.cli.output import echo, print_json
+from lienworker.text_safety import visible, without_passwords
 
 if TYPE_CHECKING:
     from lienworker.settings import Settings
@@ -70,17 +72,13 @@ def open_folder(settings: Settings) -> DataFolder:
     return open_store(settings.data_dir)
 
 
-def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
-
-
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool, nothing: str) -> None:
     """A listing: JSON with everything, or a table of the chosen columns."""
     rows = list(rows)
     if as_json:
         print_json(rows)
     elif not rows:
-        click.echo(nothing)
+        echo(nothing)
     else:
         print_table(columns, [[row.get(column) for column in columns] for row in rows])
 
@@ -90,13 +88,13 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     cells = [[shown(cell) for cell in row] for row in rows]
     widths = [max(len(text) for text in column) for column in zip(header, *cells, strict=True)]
     for line in (header, *cells):
-        click.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+        echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
 
 
 def shown(cell: Any, longest: int = 60) -> str:
-    """A cell as text that cannot move the cursor: scraped text is never trusted."""
+    """A cell as text that cannot move the cursor or show a password: scraped text is never trusted."""
     text = "-" if cell is None or cell == "" else str(cell)
-    text = "".join(character if character.isprintable() else " " for character in text)
+    text = visible(without_passwords(text))
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

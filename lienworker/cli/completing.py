@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from lienworker.cli.output import echo
+
 
 @click.command(epilog='Example: eval "$(lienworker completion bash)"')
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -21,4 +23,4 @@ def completion(shell: str) -> None:
 
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(cli, {}, "lienworker", "_LIENWORKER_COMPLETE").source())
+    echo(found(cli, {}, "lienworker", "_LIENWORKER_COMPLETE").source())

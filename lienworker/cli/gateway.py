@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lienworker.cli.common import json_option, load_settings, open_folder, print_json
+from lienworker.cli.common import json_option, load_settings, open_folder
+from lienworker.cli.output import echo, print_json
 
 if TYPE_CHECKING:
     from lienworker.gateway.outcomes import Outcome
@@ -52,7 +53,7 @@ def serve(host: str, port: int, token: str, tasks_file: Path | None, demo_url: s
     from lienworker.gateway.reference import serve as serve_gateway
 
     tasks = [*(read_tasks(tasks_file) if tasks_file else ()), *(_demo_tasks(demo_url) if demo_url else ())]
-    serve_gateway(host, port, token, folder, tasks, on_ready=lambda url: click.echo(f"Reference Gateway on {url}"))
+    serve_gateway(host, port, token, folder, tasks, on_ready=lambda url: echo(f"Reference Gateway on {url}"))
 
 
 def _demo_tasks(url: str) -> list[dict[str, object]]:
@@ -85,8 +86,8 @@ def check(as_json: bool) -> None:
         print_json(facts)
     else:
         for name in ("address", "worker_id", "answers", "token", "clock"):
-            click.echo(f"{name:>10}  {facts[name]}")
-        click.echo(f"{'asks for':>10}  {', '.join(facts['would_ask_for'])}")
+            echo(f"{name:>10}  {facts[name]}")
+        echo(f"{'asks for':>10}  {', '.join(facts['would_ask_for'])}")
     sys.exit(0 if facts["is_well"] else 1)
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lienworker.cli.common import json_option, load_settings, open_folder, print_json, print_table
+from lienworker.cli.common import json_option, load_settings, open_folder, print_table
+from lienworker.cli.output import echo, print_json
 
 #: Rows of each backlog table on a screen.
 _BACKLOG_ROWS = 6
@@ -42,7 +43,7 @@ def status(watch: bool, as_json: bool) -> None:
             if watch:
                 click.clear()
             _print_status(facts, judge(settings, facts))
-            click.echo("\n" + _pace_in_words(facts))
+            echo("\n" + _pace_in_words(facts))
         if not watch:
             return
         try:
@@ -68,26 +69,26 @@ def _print_status(facts: dict[str, Any], health: Health) -> None:
     # What the Gateway said is in it: a stranger's text must not move the cursor.
     words = "".join(character if character.isprintable() else " " for character in health.words)
     words = words if os.environ.get("NO_COLOR") else click.style(words, colours[health.level], bold=True)
-    click.echo(f"{facts['mode']}, {facts['data_dir']}: {words}\n")
+    echo(f"{facts['mode']}, {facts['data_dir']}: {words}\n")
     for place in facts["drift"]:
-        click.echo(f"{place['words']}: `lienworker reparse` after a fix, or `lienworker platforms accept`.\n")
+        echo(f"{place['words']}: `lienworker reparse` after a fix, or `lienworker platforms accept`.\n")
     for name in ("tasks", "outbox"):
-        click.echo(f"{name:>7}  " + "  ".join(f"{state} {n:,}" for state, n in facts[name].items()))
+        echo(f"{name:>7}  " + "  ".join(f"{state} {n:,}" for state, n in facts[name].items()))
     for queue, counts in facts["queues"].items():
-        click.echo(f"{queue:>7}  " + "  ".join(f"{topic} {n:,}" for topic, n in counts.items()))
+        echo(f"{queue:>7}  " + "  ".join(f"{topic} {n:,}" for topic, n in counts.items()))
     for line in _heartbeat_lines(facts):
-        click.echo(line)
+        echo(line)
     if facts["failures"]:
-        click.echo("\nFailed:")
+        echo("\nFailed:")
         for failure in facts["failures"][:8]:
-            click.echo(f"  {failure['n']:>8,}  {failure['reason']}: {(failure['sample'] or '')[:100]}")
+            echo(f"  {failure['n']:>8,}  {failure['reason']}: {(failure['sample'] or '')[:100]}")
     if facts["hosts"]:
-        click.echo("\nHosts with work:")
+        echo("\nHosts with work:")
         columns = ("host", "waiting", "delay", "cooling_seconds", "reason")
         print_table(columns, [[row[name] for name in columns] for row in facts["hosts"][:8]])
     _print_backlog(facts["backlog"])
     if facts["workers"]:
-        click.echo("\nWorkers:")
+        echo("\nWorkers:")
         about = ("kind", "pid", "slots", "seen_at")
         print_table(about, [[row[name] for name in about] for row in facts["workers"]])
 
@@ -110,7 +111,7 @@ def _print_backlog(backlog: dict[str, Any]) -> None:
 
     for title, rows in (("host or step", backlog["rows"]), ("county", backlog["counties"])):
         if rows:
-            click.echo("\nBacklog by age:")
+            echo("\nBacklog by age:")
             print_table((title, "all", *heads()), list(in_lines(rows, _BACKLOG_ROWS)))
 
 
@@ -122,7 +123,7 @@ def health(part: str) -> None:
 
     settings = load_settings()
     is_well, words = SIGNS[part](settings, open_folder(settings))
-    click.echo(words)
+    echo(words)
     sys.exit(0 if is_well else 1)
 
 
@@ -154,7 +155,7 @@ def doctor(as_json: bool, deep: bool, repair: bool, refetch: bool, yes: bool) ->
         )
     else:
         for finding in findings:
-            click.echo(f"{'ok ' if finding.is_well else 'BAD'}  {finding.check}: {finding.words}")
+            echo(f"{'ok ' if finding.is_well else 'BAD'}  {finding.check}: {finding.words}")
     sys.exit(0 if all(finding.is_well for finding in findings) and not has_lost else 1)
 
 
@@ -167,9 +168,9 @@ def repair_folder(settings: Settings, deep: bool, refetch: bool, yes: bool) -> l
         database = database_repair(folder)
         plan = [database] if database else other_repairs(folder, deep=deep, refetch=refetch)
         for item in plan:
-            click.echo(f"To repair: {item.check}: {item.words}.", err=True)
+            echo(f"To repair: {item.check}: {item.words}.", err=True)
         if not plan:
-            click.echo("Nothing to repair.", err=True)
+            echo("Nothing to repair.", err=True)
         elif not yes:
             click.confirm("Do it?", abort=True, err=True)
         rounds = 0
@@ -177,7 +178,7 @@ def repair_folder(settings: Settings, deep: bool, refetch: bool, yes: bool) -> l
             for item in plan:
                 said = carry_out(folder, item)
                 done.append(said if item.check == "database" else f"{item.check}: {item.words}")
-                click.echo(f"Repaired: {said}.", err=True)
+                echo(f"Repaired: {said}.", err=True)
             rounds += 1
             plan = other_repairs(folder, deep=deep, refetch=refetch)
     return done

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lienworker.cli.common import load_settings, open_folder
+from lienworker.cli.output import echo
 
 if TYPE_CHECKING:
     from lienworker.intake.importer import How, Importer, Tally
@@ -93,9 +94,9 @@ def import_file(settings: Settings, file: str, how: How, stop: object = None) ->
             raise click.Abort
 
     importer.run(rejects, look)
-    click.echo(importer.tally.in_words(), err=True)
+    echo(importer.tally.in_words(), err=True)
     if rejects.count:
-        click.echo(f"The rejected rows, with line and reason, are in {rejects.path}", err=True)
+        echo(f"The rejected rows, with line and reason, are in {rejects.path}", err=True)
     return importer
 
 
@@ -114,11 +115,11 @@ def _try_out(settings: Settings, file: str, how: How) -> None:
     def note(reject: Reject) -> None:
         if len(shown) < _SHOWN_REJECTS:
             shown.append(reject)
-            click.echo(f"line {reject.line}: {reject.reason}: {reject.detail}", err=True)
+            echo(f"line {reject.line}: {reject.reason}: {reject.detail}", err=True)
 
     _show_mapping(file, how)
     importer = _importer(settings, file, how)
-    click.echo(importer.try_out(note, is_known).in_words() + " (dry run: nothing was touched)", err=True)
+    echo(importer.try_out(note, is_known).in_words() + " (dry run: nothing was touched)", err=True)
 
 
 def _show_mapping(file: str, how: How) -> None:
@@ -130,10 +131,10 @@ def _show_mapping(file: str, how: How) -> None:
     if header is None:
         return
     taken = resolve_mapping(header, how.mapping, file)
-    click.echo("Columns: " + (", ".join(f"{name} = {column!r}" for name, column in taken.items()) or "none"), err=True)
+    echo("Columns: " + (", ".join(f"{name} = {column!r}" for name, column in taken.items()) or "none"), err=True)
     rest = [column for column in header if column not in taken.values()]
     if rest:
-        click.echo(f"Kept with the task: {', '.join(map(repr, rest))}", err=True)
+        echo(f"Kept with the task: {', '.join(map(repr, rest))}", err=True)
 
 
 def _importer(settings: Settings, file: str, how: How) -> Importer:

@@ -15,13 +15,14 @@ from lienworker.cli.common import (
     load_settings,
     open_folder,
     plural,
-    print_json,
     print_rows,
     shown,
     since_option,
     with_options,
 )
+from lienworker.cli.output import confirm, echo, print_json
 from lienworker.cli.progress import Progress
+from lienworker.text_safety import redacted
 
 if TYPE_CHECKING:
     from lienworker.outbox.rows_by_hand import RowFilter
@@ -73,9 +74,9 @@ def status(as_json: bool) -> None:
         print_json(facts)
         return
     for line in (*_lane_lines(facts["lanes"]), *_pause_lines(facts["pauses"]), *_breaker_lines(facts["breakers"])):
-        click.echo(line)
+        echo(line)
     for group in facts["failures"]:
-        click.echo("\n" + "\n".join(_group_lines(group)))
+        echo("\n" + "\n".join(_group_lines(group)))
 
 
 def _lane_lines(lanes: list[dict[str, Any]]) -> Iterator[str]:
@@ -131,7 +132,7 @@ def list_(state: str | None, limit: int, as_json: bool, **options: Any) -> None:
     rows = [{**row, "created_at": rfc3339(row["created_at"])} for row in found[:limit]]
     print_rows(rows, _COLUMNS, as_json=as_json, nothing="No such rows.")
     if len(found) > limit:
-        click.echo(f"The oldest {plural(limit, 'row')}; there are more: --limit shows them.", err=True)
+        echo(f"The oldest {plural(limit, 'row')}; there are more: --limit shows them.", err=True)
 
 
 @outbox.command(epilog="Example: lienworker outbox show 1234")
@@ -152,14 +153,14 @@ def show(row_id: int, as_json: bool) -> None:
         return
     for name, value in story.items():
         if name != "errors" and value is not None:
-            click.echo(f"{name:>14}  {_whole(value)}")
+            echo(f"{name:>14}  {_whole(value)}")
     for error in story["errors"]:
-        click.echo(f"  {error['at']}  {error['reason']}: {_whole(error['error'])}")
+        echo(f"  {error['at']}  {error['reason']}: {_whole(error['error'])}")
 
 
 def _whole(value: Any) -> str:
     """Nothing is cut here; what is nested is JSON, which has no control characters."""
-    return json.dumps(value, indent=2) if isinstance(value, dict | list) else shown(value, sys.maxsize)
+    return json.dumps(redacted(value), indent=2) if isinstance(value, dict | list) else shown(value, sys.maxsize)
 
 
 @outbox.command(epilog="Example: lienworker outbox replay --dry-run")
@@ -184,19 +185,19 @@ def replay(include_held: bool, dry_run: bool, **options: Any) -> None:
     ids = rows_to_replay(wanted, include_held=include_held)
     is_short = _say_what_cannot_go(wanted, ids)
     if dry_run or not ids:
-        click.echo(f"{plural(len(ids), 'row')} to replay ({wanted.in_words()})." if ids else "Nothing to replay.")
+        echo(f"{plural(len(ids), 'row')} to replay ({wanted.in_words()})." if ids else "Nothing to replay.")
         if not (ids or wanted.ids):
             _say_what_is_held(wanted)
         sys.exit(1 if is_short else 0)
     progress = Progress("rows")
     done = send(settings, ids, wanted, lambda ended, total: progress.show(ended, total, 0))
     progress.close()
-    click.echo(f"{done.delivered:,} of {plural(done.total, 'row')} delivered.")
+    echo(f"{done.delivered:,} of {plural(done.total, 'row')} delivered.")
     if not done.is_complete:
         left = ", ".join(
             f"{n:,} {state}" for state, n in sorted(done.states.items()) if state not in {"delivered", "superseded"}
         )
-        click.echo(f"Left: {left}. `lienworker outbox status` says why; nothing is lost.", err=True)
+        echo(f"Left: {left}. `lienworker outbox status` says why; nothing is lost.", err=True)
     sys.exit(0 if done.is_complete and not is_short else 1)
 
 
@@ -206,7 +207,7 @@ def _say_what_cannot_go(wanted: RowFilter, ids: list[int]) -> bool:
 
     troubles = [words for row_id in wanted.ids if row_id not in ids and (words := why_not_sent(row_id))]
     for words in troubles:
-        click.echo(words, err=True)
+        echo(words, err=True)
     return bool(troubles)
 
 
@@ -216,7 +217,7 @@ def _say_what_is_held(wanted: RowFilter) -> None:
     for reason in ("operator", "drift", "restored"):
         if n := len(find_ids(wanted, ("held",), (reason,))):
             held, them = ("row is", "it") if n == 1 else ("rows are", "them")
-            click.echo(f"{n:,} {held} held ({reason}); `--include-held` sends {them}.")
+            echo(f"{n:,} {held} held ({reason}); `--include-held` sends {them}.")
 
 
 def _act(verb: str, yes: bool, options: dict[str, Any]) -> None:
@@ -232,19 +233,19 @@ def _act(verb: str, yes: bool, options: dict[str, Any]) -> None:
     open_folder(settings)
     ids = rows_by_hand.ids_for(verb, wanted)
     if not ids:
-        click.echo("No such rows.")
+        echo("No such rows.")
     if verb == "release" and settings.mode != "ondemand":
-        click.echo("This is standalone: what is released stays held until `lienworker outbox replay`.", err=True)
+        echo("This is standalone: what is released stays held until `lienworker outbox replay`.", err=True)
     if not ids:
         return
     if not yes:
-        click.confirm(f"{verb.capitalize()} {plural(len(ids), 'row')} ({wanted.in_words()})?", abort=True, err=True)
+        confirm(f"{verb.capitalize()} {plural(len(ids), 'row')} ({wanted.in_words()})?")
     actions = {
         "hold": rows_by_hand.hold_rows,
         "release": rows_by_hand.release_rows,
         "discard": rows_by_hand.discard_rows,
     }
-    click.echo(f"{verb.capitalize()}: {plural(actions[verb](ids, wanted.in_words()), 'row')}.")
+    echo(f"{verb.capitalize()}: {plural(actions[verb](ids, wanted.in_words()), 'row')}.")
 
 
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")

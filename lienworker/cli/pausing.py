@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from lienworker.cli.common import load_settings, open_folder
+from lienworker.cli.output import echo
 
 _LANES = ("intake", "fetch", "upload")
 
@@ -34,7 +35,7 @@ def pause(intake: bool, fetch: bool, upload: bool) -> None:
     """Pause all lanes, or those that are named. Lasts through restarts."""
     lanes = _chosen(intake, fetch, upload)
     _set(lanes, paused=True)
-    click.echo(f"Paused: {', '.join(lanes)}. `lienworker resume` goes on.")
+    echo(f"Paused: {', '.join(lanes)}. `lienworker resume` goes on.")
 
 
 @click.command(epilog="Example: lienworker resume")
@@ -45,4 +46,4 @@ def resume(intake: bool, fetch: bool, upload: bool) -> None:
     """Resume all lanes, or those that are named, also where the Gateway paused them."""
     lanes = _chosen(intake, fetch, upload)
     _set(lanes, paused=False)
-    click.echo(f"Resumed: {', '.join(lanes)}.")
+    echo(f"Resumed: {', '.join(lanes)}.")

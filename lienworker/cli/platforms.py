@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lienworker.cli.common import did_you_mean, json_option, load_settings, print_json, print_rows, print_table, shown
+from lienworker.cli.common import did_you_mean, json_option, load_settings, print_rows, print_table, shown
+from lienworker.cli.output import echo, print_json
 
 if TYPE_CHECKING:
     from lienworker.platforms import Page, Platform, Registry, Target
@@ -42,7 +43,7 @@ def list_(as_json: bool) -> None:
     columns = ("name", "version", "delay", "concurrency", "from")
     print_rows([_about(registry, name) for name in registry.names()], columns, as_json=as_json, nothing="None.")
     for words in registry.broken:
-        click.echo(words, err=True)
+        echo(words, err=True)
 
 
 def _registry() -> Registry:
@@ -77,23 +78,23 @@ def parse(source: str, as_json: bool, **where: str | None) -> None:
     if as_json:
         print_json({"platform": parsed.platform, "version": parsed.version, "record": parsed.record})
         return
-    click.echo(f"{parsed.platform} (version {parsed.version})")
+    echo(f"{parsed.platform} (version {parsed.version})")
     for name, value in parsed.record.items():
         _print_value(name, value)
 
 
 def _print_value(name: str, value: Any) -> None:
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        click.echo(f"{name:>20}  {len(value)}:")
+        echo(f"{name:>20}  {len(value)}:")
         for item in value[:_SHOWN_PAIRS]:
             flat = {key: part for key, part in item.items() if not isinstance(part, dict | list)}
-            click.echo(" " * 22 + "  ".join(f"{key} {shown(part)}" for key, part in flat.items()))
+            echo(" " * 22 + "  ".join(f"{key} {shown(part)}" for key, part in flat.items()))
     elif isinstance(value, dict):
-        click.echo(f"{name:>20}  {len(value)}:")
+        echo(f"{name:>20}  {len(value)}:")
         for key, part in list(value.items())[:_SHOWN_PAIRS]:
-            click.echo(" " * 22 + f"{shown(key)}: {shown(part)}")
+            echo(" " * 22 + f"{shown(key)}: {shown(part)}")
     else:
-        click.echo(f"{name:>20}  {shown(value)}")
+        echo(f"{name:>20}  {shown(value)}")
 
 
 @platforms.command(epilog="Example: lienworker platforms explain page.html --field owner_name")
@@ -120,7 +121,7 @@ def explain(source: str, field: str | None, as_json: bool, **where: str | None) 
     if as_json:
         print_json({"platform": platform.name, "clues": clues, "unused": rest})
     else:
-        click.echo(f"{platform.name} (version {platform.version})\n")
+        echo(f"{platform.name} (version {platform.version})\n")
         _print_clues(clues, rest)
     sys.exit(0 if record else 1)
 
@@ -132,7 +133,7 @@ def _read(registry: Registry, page: Page, target: Target) -> tuple[Platform, dic
     try:
         parsed = registry.parse(page, target)
     except PageError as problem:
-        click.echo(f"No record: {problem.reason}: {problem.detail}.", err=True)
+        echo(f"No record: {problem.reason}: {problem.detail}.", err=True)
     else:
         return registry.get(parsed.platform), parsed.record
     try:
@@ -152,7 +153,7 @@ def _check_field(field: str | None, record: dict[str, Any]) -> None:
 def _print_clues(clues: list[dict[str, Any]], rest: list[dict[str, Any]]) -> None:
     print_table(("field", "value", "rule", "saw"), [list(clue.values()) for clue in clues])
     if rest:
-        click.echo("\nLabels that became no field of their own:")
+        echo("\nLabels that became no field of their own:")
         print_table(("label", "value"), [list(pair.values()) for pair in rest[:_SHOWN_PAIRS]])
 
 
@@ -164,9 +165,9 @@ def new(name: str, folder: Path) -> None:
     from lienworker.platforms.skeleton import write_skeleton
 
     files = write_skeleton(name, folder, _registry().names())
-    click.echo("Written: " + ", ".join(map(str, files)))
-    click.echo(f"Fill in the selectors of {files[0].name} until `pytest {files[2]}` passes;")
-    click.echo("then set LIENWORKER_PLATFORMS to the folder.")
+    echo("Written: " + ", ".join(map(str, files)))
+    echo(f"Fill in the selectors of {files[0].name} until `pytest {files[2]}` passes;")
+    echo("then set LIENWORKER_PLATFORMS to the folder.")
 
 
 @platforms.command(epilog="Example: lienworker platforms accept --county Dixie")
@@ -186,7 +187,7 @@ def accept(platform: str | None, county: str | None, everything: bool) -> None:
         raise click.UsageError("Say which: --platform, --county or --all.")
     open_folder(load_settings())
     accepted = accept_places(platform, county)
-    click.echo("\n".join(f"{place} goes on." for place in accepted) or "Nothing of that is paused.")
+    echo("\n".join(f"{place} goes on." for place in accepted) or "Nothing of that is paused.")
 
 
 def _target(source: str, where: dict[str, str | None]) -> Target:
@@ -202,7 +203,7 @@ def _parse(registry: Registry, page: Page, target: Target) -> Any:
     try:
         return registry.parse(page, target)
     except PageError as problem:
-        click.echo(f"No record: {problem.reason}: {problem.detail}.", err=True)
+        echo(f"No record: {problem.reason}: {problem.detail}.", err=True)
         sys.exit(1)
 
 

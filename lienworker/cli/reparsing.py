@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import click
 
-from lienworker.cli.common import (
-    did_you_mean,
-    json_option,
-    load_settings,
-    open_folder,
-    plural,
-    print_json,
-    since_option,
-)
+from lienworker.cli.common import did_you_mean, json_option, load_settings, open_folder, plural, since_option
+from lienworker.cli.output import echo, print_json
 from lienworker.cli.progress import Progress
 
 
@@ -49,13 +42,13 @@ def reparse(platform: str | None, county: str | None, since_ms: int | None, dry_
         print_json({"run": work.run_id, **tally.counts(), "healed": tally.healed, "dry_run": dry_run})
         return
     if not tally.pages:
-        click.echo("No stored page fits: there is nothing to parse again.")
+        echo("No stored page fits: there is nothing to parse again.")
         return
     name = "Dry run: nothing was touched" if work.run_id is None else f"Run {work.run_id}"
     would = " would change" if dry_run else " changed"
-    click.echo(
+    echo(
         f"{name}. {plural(tally.pages, 'page')}: {tally.changed:,}{would}, {tally.unchanged:,} as before,"
         f" {tally.failed:,} without a record."
     )
     for place in tally.healed:
-        click.echo(f"{place} goes on: its pages are whole again.")
+        echo(f"{place} goes on: its pages are whole again.")

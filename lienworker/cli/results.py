@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from lienworker.cli.common import (
-    json_option,
-    load_settings,
-    open_folder,
-    plural,
-    print_json,
-    print_rows,
-    shown,
-    with_options,
-)
+from lienworker.cli.common import json_option, load_settings, open_folder, plural, print_rows, shown, with_options
+from lienworker.cli.output import echo, print_json, standard_output
 from lienworker.cli.tasks import filter_of
 
 _COLUMNS = ("task_id", "parcel_id", "platform", "county", "owner_name", "property_address", "total_due", "scraped_at")
@@ -69,7 +60,7 @@ def print_result(found: dict[str, Any]) -> None:
     """A result for people: what it is, where its files lie, and its data."""
     for name, value in found.items():
         if name != "data" and value is not None:
-            click.echo(f"{name:>18}  {shown(value)}")
+            echo(f"{name:>18}  {shown(value)}")
     print_json(found["data"])
 
 
@@ -93,14 +84,14 @@ def export(form: str, output: str, **options: Any) -> None:
     open_folder(load_settings())
     wanted = filter_of(options)
     if output == "-":
-        export_results(lambda: find_results(wanted), form, sys.stdout)
+        export_results(lambda: find_results(wanted), form, standard_output())
         return
     try:
         with users_file(Path(output)) as out:
             n = export_results(lambda: find_results(wanted), form, out)
     except OSError as problem:
         raise click.ClickException(f"{output} cannot be written: {problem.strerror}.") from None
-    click.echo(f"{plural(n, 'result')} written to {output}", err=True)
+    echo(f"{plural(n, 'result')} written to {output}", err=True)
 
 
 @results.command(epilog="Example: lienworker results archive --compress")
@@ -111,6 +102,6 @@ def archive(compress: bool) -> None:
 
     made = archive_pending(open_folder(load_settings()), compress=compress)
     if made is None:
-        click.echo("No pending files: nothing to archive.")
+        echo("No pending files: nothing to archive.")
     else:
-        click.echo(f"{plural(made.files, 'pending file')} packed into {made.path}")
+        echo(f"{plural(made.files, 'pending file')} packed into {made.path}")

@@ -14,6 +14,7 @@ import click
 
 from lienworker.cli.common import load_settings, open_folder, plural
 from lienworker.cli.intake import how_of, import_file, intake_options
+from lienworker.cli.output import echo
 from lienworker.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def run_file(settings: Settings, file: str, options: dict[str, Any]) -> int:
         try:
             supervisor: Supervisor | None = stack.enter_context(running_stack(settings, log))
         except BusyError:
-            click.echo("A stack runs on this data folder: it gets the file, and I watch.", err=True)
+            echo("A stack runs on this data folder: it gets the file, and I watch.", err=True)
             supervisor = None
         if supervisor:
             stop.at_once = lambda: _kill(supervisor)
@@ -71,7 +72,7 @@ def _import_and_watch(
     finished = watch_import(importer.import_id, stop, tend, endure, show)
     progress.close()
     if not finished:
-        click.echo("Stopping. Nothing is lost: the same command goes on from here.", err=True)
+        echo("Stopping. Nothing is lost: the same command goes on from here.", err=True)
         return 130
     return print_summary(importer.import_id, settings)
 
@@ -87,11 +88,11 @@ def print_summary(import_id: int, settings: Settings) -> int:
 
     counts = import_counts(import_id)
     failed = counts["failed"] + counts["expired"]
-    click.echo(f"{counts['completed']:,} completed, {failed:,} failed; results are in {settings.data_dir}")
+    echo(f"{counts['completed']:,} completed, {failed:,} failed; results are in {settings.data_dir}")
     for reason, n, sample in failures(import_id):
-        click.echo(f"  {n:>6,}  {reason}: {sample}")
+        echo(f"  {n:>6,}  {reason}: {sample}")
     if failed:
-        click.echo("Look closer with `lienworker tasks list --status failed`, try again with `lienworker tasks retry`.")
+        echo("Look closer with `lienworker tasks list --status failed`, try again with `lienworker tasks retry`.")
     left = counts["pending"] + counts["processing"]
     if left:
         _say_what_is_kept_back(left)
@@ -101,10 +102,10 @@ def print_summary(import_id: int, settings: Settings) -> int:
 def _say_what_is_kept_back(left: int) -> None:
     from lienworker.store.history import paused_places
 
-    click.echo(f"{left:,} are kept back, since their pages have changed:")
+    echo(f"{left:,} are kept back, since their pages have changed:")
     for place in paused_places():
-        click.echo(f"  {place['words']}")
-    click.echo("Mend the parser and `lienworker reparse`, or take them as they are with `lienworker platforms accept`.")
+        echo(f"  {place['words']}")
+    echo("Mend the parser and `lienworker reparse`, or take them as they are with `lienworker platforms accept`.")
 
 
 def _kill(supervisor: Supervisor) -> None:
@@ -159,14 +160,14 @@ def up(mode: str | None, only: str | None, watch: Path | None) -> None:
     with interrupts() as stop, running_stack(settings, choice=choice) as supervisor:
         stop.at_once = lambda: _kill(supervisor)
         what = only or f"{plural(settings.process_count, 'worker')} of {settings.threads} threads"
-        click.echo(
+        echo(
             f"lienworker is up ({settings.mode}) on {settings.data_dir}: {what}. Ctrl-C stops it.",
             err=True,
         )
         while not stop:
             supervisor.tend()
             time.sleep(0.2)
-        click.echo("Stopping. Nothing is lost. (Ctrl-C again: at once.)", err=True)
+        echo("Stopping. Nothing is lost. (Ctrl-C again: at once.)", err=True)
 
 
 @click.command(epilog="Example: lienworker demo --parcels 200 --keep demo-data")
@@ -179,4 +180,4 @@ def demo(parcels: int, keep: Path | None) -> None:
     """
     from lienworker.stack.demonstration import demonstrate
 
-    sys.exit(demonstrate(load_settings(), parcels, keep, run_file, lambda words: click.echo(words, err=True)))
+    sys.exit(demonstrate(load_settings(), parcels, keep, run_file, lambda words: echo(words, err=True)))

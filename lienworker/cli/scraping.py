@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lienworker.cli.common import json_option, load_settings, print_json
+from lienworker.cli.common import json_option, load_settings
+from lienworker.cli.output import echo, print_json
 from lienworker.cli.results import print_result
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def scrape(
         task_id = queue_url(settings, url, platform)
         if follow:
             _ask_to_follow(task_id, parcels)
-        print_json({"task_id": task_id}) if as_json else click.echo(f"Queued as task {task_id}.")
+        print_json({"task_id": task_id}) if as_json else echo(f"Queued as task {task_id}.")
         return
     done = scrape_now(settings, url, platform)
     if as_json:
@@ -67,23 +68,21 @@ def _follow(settings: Settings, task_id: str, parcels: dict[str, str | None]) ->
     registry = registry_with(settings.platforms_folder)
     followed = follow_stored(DataFolder(settings.data_dir), registry, task_id, _about(parcels))
     if followed is None:
-        click.echo("The page is not a list: there is nothing to follow.", err=True)
+        echo("The page is not a list: there is nothing to follow.", err=True)
         return
     items, done = followed
     left = items - done.added - done.known
     words = f"{items:,} items: {done.added:,} new tasks, {done.known:,} already known"
     words += f", {left:,} without an address (--parcels-platform may build one)" if left else ""
-    click.echo(words + ".", err=True)
+    echo(words + ".", err=True)
 
 
 def _print(done: Any) -> None:
     if done.result:
         print_result(done.result)
         return
-    click.echo(f"Failed: {done.task['reason']}: {done.task['last_error']}", err=True)
+    echo(f"Failed: {done.task['reason']}: {done.task['last_error']}", err=True)
     if done.page:
-        click.echo(
-            f"The page ({done.page['size']:,} bytes, HTTP {done.page['status']}) is in {done.page['path']}", err=True
-        )
-        click.echo("What the parser saw:", err=True)
-        click.echo(done.seen)
+        echo(f"The page ({done.page['size']:,} bytes, HTTP {done.page['status']}) is in {done.page['path']}", err=True)
+        echo("What the parser saw:", err=True)
+        echo(done.seen)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lienworker.cli.common import with_options
+from lienworker.cli.output import echo
 
 if TYPE_CHECKING:
     from lienworker.stack.units import Service, Step
@@ -41,7 +42,7 @@ def install(parts: bool, program: Path | None, for_user: bool | None, root: Path
     wanted = _service(program, for_user, root, in_parts=parts)
     _go(install_steps(wanted), dry_run=dry_run, yes=yes)
     if not dry_run:
-        click.echo(_next_step(wanted))
+        echo(_next_step(wanted))
 
 
 def _next_step(installed: Service) -> str:
@@ -62,7 +63,7 @@ def uninstall(for_user: bool | None, root: Path, dry_run: bool, yes: bool) -> No
 
     _go(uninstall_steps(_service(None, for_user, root, in_parts=False)), dry_run=dry_run, yes=yes)
     if not dry_run:
-        click.echo("Done. The data folder and the settings are still there.")
+        echo("Done. The data folder and the settings are still there.")
 
 
 def _service(program: Path | None, for_user: bool | None, root: Path, *, in_parts: bool) -> Service:
@@ -83,13 +84,13 @@ def _service(program: Path | None, for_user: bool | None, root: Path, *, in_part
 
 
 def _go(steps: list[Step], *, dry_run: bool, yes: bool) -> None:
-    click.echo("This would be done:" if dry_run else "This will be done:")
+    echo("This would be done:" if dry_run else "This will be done:")
     for step in steps:
-        click.echo(f"  {step.words}")
+        echo(f"  {step.words}")
     if dry_run:
         for step in steps:
             if step.text is not None:
-                click.echo(f"\n--- {step.path}\n{step.text}", nl=False)
+                echo(f"\n--- {step.path}\n{step.text}", nl=False)
         return
     if not yes:
         click.confirm("Go on?", abort=True)

@@ -11,12 +11,12 @@ from lienworker.cli.common import (
     load_settings,
     open_folder,
     plural,
-    print_json,
     print_rows,
     print_table,
     shown,
     with_options,
 )
+from lienworker.cli.output import confirm, echo, print_json
 
 if TYPE_CHECKING:
     from lienworker.outbox.operator import Done
@@ -76,16 +76,16 @@ def show(task_id: str, as_json: bool) -> None:
         return
     for name, value in story["task"].items():
         if value is not None:
-            click.echo(f"{name:>14}  {shown(value) if name != 'last_error' else value}")
+            echo(f"{name:>14}  {shown(value) if name != 'last_error' else value}")
     if story["page"]:
-        click.echo(f"{'raw page':>14}  {story['page']['path']} ({story['page']['size']:,} bytes)")
-    click.echo("\nSteps:")
+        echo(f"{'raw page':>14}  {story['page']['path']} ({story['page']['size']:,} bytes)")
+    echo("\nSteps:")
     columns = ("id", "topic", "generation", "state", "attempts", "reason")
     print_table(columns, [[step[name] for name in columns] for step in story["steps"]])
     if story["attempts"]:
-        click.echo("\nWhat went wrong:")
+        echo("\nWhat went wrong:")
         for attempt in story["attempts"]:
-            click.echo(f"  {attempt['at']}  {attempt['topic']}  {attempt['reason']}: {shown(attempt['error'])}")
+            echo(f"  {attempt['at']}  {attempt['topic']}  {attempt['reason']}: {shown(attempt['error'])}")
 
 
 def _story(task_id: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def cancel(task_ids: tuple[str, ...], everything: bool, yes: bool, **options: An
 
     ids, what = _chosen(task_ids, everything, options, ("pending", "processing"))
     if not yes and not task_ids and ids:
-        click.confirm(f"Cancel {plural(len(ids), 'task')} ({what})?", abort=True, err=True)
+        confirm(f"Cancel {plural(len(ids), 'task')} ({what})?")
     _report("cancelled", cancel_tasks(ids, what), "not waiting, or in a worker's hands")
 
 
@@ -154,4 +154,4 @@ def _chosen(
 
 def _report(done_words: str, done: Done, left_words: str) -> None:
     left = f"; {done.left:,} left as they are ({left_words})" if done.left else ""
-    click.echo(f"{plural(done.changed, 'task')} {done_words}{left}.")
+    echo(f"{plural(done.changed, 'task')} {done_words}{left}.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lienworker.cli.common import load_settings, open_folder, plural
+from lienworker.cli.output import echo
 from lienworker.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -71,9 +72,7 @@ def purge(
     found = plan(keep, folder)
     _say("To be purged" if found.rows else "Nothing is old enough to be purged", found)
     if found.archived:
-        click.echo(
-            f"  No Gateway has {plural(found.archived, 'result')} of these: only the archive keeps what they said."
-        )
+        echo(f"  No Gateway has {plural(found.archived, 'result')} of these: only the archive keeps what they said.")
     if dry_run:
         return
     if found.rows and not yes:
@@ -95,7 +94,7 @@ def _keep(settings: Settings, older_than: float | None, archived: bool) -> Keep:
 
 
 def _say(head: str, found: Purged) -> None:
-    click.echo(f"{head}{':' if found.rows or found.files else '.'}")
+    echo(f"{head}{':' if found.rows or found.files else '.'}")
     lines = (
         (found.tasks, "task", f" with {plural(found.results, 'result')}"),
         (max(found.pages, found.files), "raw page", f", {found.size / 1_000_000:,.1f} MB"),
@@ -104,7 +103,7 @@ def _say(head: str, found: Purged) -> None:
     )
     for n, noun, rest in lines:
         if n:
-            click.echo(f"  {plural(n, noun)}{rest}")
+            echo(f"  {plural(n, noun)}{rest}")
 
 
 def _purge(keep: Keep, folder: DataFolder) -> None:
@@ -119,8 +118,8 @@ def _purge(keep: Keep, folder: DataFolder) -> None:
     if done.rows or done.files:
         _say("Purged", done)
     if left := doomed_count():
-        click.echo(f"  {plural(left, 'raw file')} that came minutes ago will be removed by the next purge.")
-    click.echo(f"Other writers waited {1000 * pace.longest:.0f} ms at most.", err=True)
+        echo(f"  {plural(left, 'raw file')} that came minutes ago will be removed by the next purge.")
+    echo(f"Other writers waited {1000 * pace.longest:.0f} ms at most.", err=True)
 
 
 def _refuse_beside_a_stack(folder: DataFolder) -> None:
@@ -136,7 +135,7 @@ def _vacuum(folder: DataFolder) -> None:
     from lienworker.store.space import vacuum
 
     before, after = vacuum(folder)
-    click.echo(f"The database took {before / 1_000_000:,.1f} MB and takes {after / 1_000_000:,.1f} MB now.")
+    echo(f"The database took {before / 1_000_000:,.1f} MB and takes {after / 1_000_000:,.1f} MB now.")
 
 
 @click.command(epilog="Example: lienworker backup /mnt/backups/liens-2026-11-16.tar")
@@ -158,13 +157,9 @@ def backup(file: Path) -> None:
         made = write_backup(folder, file.absolute(), lambda done, total: progress.show(done, total, 0))
     progress.close()
     seconds = time.monotonic() - began
-    click.echo(
-        f"{plural(made.files, 'file')}, {made.size / 1_000_000:,.1f} MB in {seconds:.1f} s: {made.path}, checked."
-    )
+    echo(f"{plural(made.files, 'file')}, {made.size / 1_000_000:,.1f} MB in {seconds:.1f} s: {made.path}, checked.")
     if made.missing:
-        click.echo(
-            f"{plural(len(made.missing), 'raw page')} missing, such as {made.missing[0]}; see `lienworker doctor`."
-        )
+        echo(f"{plural(len(made.missing), 'raw page')} missing, such as {made.missing[0]}; see `lienworker doctor`.")
         sys.exit(1)
 
 
@@ -187,14 +182,14 @@ def restore(file: Path, force: bool, moved: bool) -> None:
     folder = open_folder(settings)
     held = settle_in(file.name, hold_uploads=not moved)
     made, _ = rebuild(folder)
-    click.echo(
+    echo(
         f"{plural(restored.files, 'file')} restored to {folder.root}, as of {restored.about['made_at']}; "
         f"{plural(made, 'pending file')} made again."
     )
     if restored.old:
-        click.echo(f"What was there before is in {restored.old}.")
+        echo(f"What was there before is in {restored.old}.")
     if held:
-        click.echo(
+        echo(
             f"{plural(held, 'upload')} held: the Gateway may have newer results since the backup. If not, let them go: "
             "lienworker outbox release --reason restored"
         )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lienworker.cli.common import load_settings, open_folder
+from lienworker.cli.output import echo
 
 if TYPE_CHECKING:
     from lienworker.settings import Settings
     from lienworker.store.folder import DataFolder
+    from lienworker.web.guard import Guard
+
+_PORT = 5555
 
 
 @click.command(epilog="Example: lienworker web --port 5555 --read-only")
@@ -24,53 +30,94 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="A further name of this server, as behind a proxy; also LIENWORKER_WEB_ALLOW_HOSTS.",
 )
-@click.option("--address", "only_address", is_flag=True, help="Print the address to open, with its token, and exit.")
-def web(host: str | None, port: int | None, read_only: bool, allow_host: tuple[str, ...], only_address: bool) -> None:
+@click.option("--address", "only_address", is_flag=True, help="Print the link to open, with its token, and exit.")
+@click.option("--metrics-token", "only_metrics", is_flag=True, help="Print Prometheus's token for /metrics, and exit.")
+def web(
+    host: str | None,
+    port: int | None,
+    read_only: bool,
+    allow_host: tuple[str, ...],
+    only_address: bool,
+    only_metrics: bool,
+) -> None:
     """Show the monitor in a browser: see everything, act on it.
 
-    Listens on this machine only, unless told otherwise. Any other address needs a token: LIENWORKER_WEB_TOKEN, or one
-    that is made once, shown then with the address to open, and kept in the data folder.
+    Listens on this machine only, unless told otherwise. Visitors need a token, which is made once and kept in the data
+    folder: open the link that is shown on the terminal, or that --address prints.
     """
-    import asyncio
-    from urllib.parse import quote
-
-    from lienworker.errors import OperatorError
     from lienworker.logs import setup_logging
-    from lienworker.web.app import serve
-    from lienworker.web.guard import Guard
-    from lienworker.web.pages import Place
 
     settings = load_settings()
     setup_logging(settings, "web")
-    listen, number = host or settings.web_host, port or settings.web_port or 5555
+    listen, number = host or settings.web_host, port or settings.web_port or _PORT
     folder = open_folder(settings)
-    token, is_new = _token(listen, settings, folder)
-    address = _address(listen, number)
-    with_token = f"{address}?token={quote(token)}" if token else address
+    guard = _guard(settings, folder, listen, number, allow_host)
     if only_address:
-        click.echo(with_token)
-        return
-    guard = Guard(listen, token, frozenset(name.lower() for name in (*allow_host, *settings.web_allow_hosts)))
+        echo(_link(guard, number))
+    elif only_metrics:
+        echo(guard.metrics_token)
+    else:
+        _serve(settings, folder, guard, number, read_only)
+
+
+def _guard(settings: Settings, folder: DataFolder, host: str, port: int, allow_host: tuple[str, ...]) -> Guard:
+    from lienworker.web.guard import Guard, is_loopback
+
+    ticket, _ = folder.web_token()
+    names = frozenset(name.lower() for name in (*allow_host, *settings.web_allow_hosts))
+    # Where things lie is told to visitors from this machine only.
+    command = _command(folder, host, port) if is_loopback(host) else "lienworker web --address"
+    return Guard(host, ticket, settings.web_token, names, command)
+
+
+def _serve(settings: Settings, folder: DataFolder, guard: Guard, port: int, read_only: bool) -> None:
+    import asyncio
+
+    from lienworker.errors import OperatorError
+    from lienworker.web.app import serve
+    from lienworker.web.pages import Place
+
     place = Place(settings, folder, read_only or settings.web_read_only)
-    shown = with_token if is_new else address
-    kept = f" (its token is in {folder.web_token_file})" if token and not settings.web_token else ""
-    elsewhere = f"(from other machines {_elsewhere(number)})" if _is_everywhere(listen) else ""
-    words = f"The monitor: {shown} {elsewhere}{kept}".rstrip()
+    words = _where_it_is(guard, folder, port)
     try:
-        asyncio.run(serve(place, guard, number, on_ready=lambda: click.echo(words, err=True)))
+        asyncio.run(serve(place, guard, port, on_ready=lambda: echo(words, err=True)))
     except OSError as problem:
-        made = f" Its token is made: {with_token}" if is_new else ""
-        raise OperatorError(f"The monitor cannot listen on {listen} port {number}: {problem.strerror}.{made}") from None
+        raise OperatorError(f"The monitor cannot listen on {guard.host} port {port}: {problem.strerror}.") from None
     sys.exit(0)
 
 
-def _token(host: str, settings: Settings, folder: DataFolder) -> tuple[str | None, bool]:
-    """The token that visitors need, and whether it is new: a made one is shown once, a set one never."""
-    from lienworker.web.guard import is_loopback
+def _where_it_is(guard: Guard, folder: DataFolder, port: int) -> str:
+    """The link on a terminal. A log is kept, copied and sent around: it gets the command that prints the link."""
+    elsewhere = f" (from other machines {_elsewhere(port)})" if _is_everywhere(guard.host) else ""
+    if sys.stderr.isatty():
+        return f"The monitor: {_link(guard, port)}{elsewhere}"
+    address, command = _address(guard.host, port), _command(folder, guard.host, port)
+    return f"The monitor: {address}{elsewhere}; the link with its token: {command}"
 
-    if settings.web_token or is_loopback(host):
-        return settings.web_token, False
-    return folder.web_token()
+
+def _link(guard: Guard, port: int) -> str:
+    from urllib.parse import quote
+
+    return f"{_address(guard.host, port)}?token={quote(guard.ticket)}"
+
+
+def _command(folder: DataFolder, host: str, port: int) -> str:
+    """What prints the link, typed in any folder and with no settings."""
+    words = [_program(), "web", "--address"]
+    words += ["--host", host] if host != "127.0.0.1" else []
+    words += ["--port", str(port)] if port != _PORT else []
+    return f"LIENWORKER_DATA_DIR={shlex.quote(str(folder.root.absolute()))} {' '.join(map(shlex.quote, words))}"
+
+
+def _program() -> str:
+    """Our own name where a shell finds us by it, else the whole path."""
+    from shutil import which
+
+    ours = Path(sys.executable).with_name("lienworker")
+    found = which("lienworker")
+    if found and Path(found).resolve() == ours.resolve():
+        return "lienworker"
+    return str(ours)
 
 
 def _is_everywhere(host: str) -> bool:
@@ -78,7 +125,7 @@ def _is_everywhere(host: str) -> bool:
 
 
 def _elsewhere(port: int) -> str:
-    """The same with this machine's name; whoever comes without the token is asked for it."""
+    """The same with this machine's name."""
     import socket
 
     return _address(socket.gethostname(), port)

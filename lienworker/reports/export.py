@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
 from lienworker.intake.rejects import harmless
+from lienworker.text_safety import redacted, without_passwords
 
 Results = Callable[[], Iterable[dict[str, Any]]]
 
@@ -59,7 +60,8 @@ def _write_csv(results: Results, out: TextIO) -> int:
 
 
 def _item(row: dict[str, Any]) -> dict[str, Any]:
-    return {**{name: row.get(name) for name in _ABOUT}, "data": row["data"]}
+    """What leaves the database leaves its passwords behind, those of addresses in a county's page, too."""
+    return {**{name: row.get(name) for name in _ABOUT}, "data": redacted(row["data"])}
 
 
 def flatten(data: dict[str, Any]) -> dict[str, Any]:
@@ -84,4 +86,4 @@ def _cell(value: Any) -> Any:
     """Numbers stay numbers; a text that a spreadsheet would run is made harmless."""
     if value is None:
         return ""
-    return harmless(value) if isinstance(value, str) else value
+    return harmless(without_passwords(value)) if isinstance(value, str) else value

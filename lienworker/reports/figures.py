@@ -113,7 +113,7 @@ def _size(n: int) -> str:
 def slowest_hosts(times: Iterable[tuple[str, int]], limit: int = 15) -> list[dict[str, Any]]:
     by_host: dict[str, array[int]] = defaultdict(lambda: array("q"))
     for url, ms in times:
-        by_host[urlsplit(url).netloc].append(ms)
+        by_host[urlsplit(url).netloc.rpartition("@")[2]].append(ms)
     rows = [_host_times(host, sorted(all_ms)) for host, all_ms in by_host.items()]
     return sorted(rows, key=lambda row: row["median_ms"], reverse=True)[:limit]
 

@@ -12,6 +12,7 @@ from lienworker.store.clock import rfc3339
 from lienworker.store.counts import failures, task_counts
 from lienworker.store.figures import failed_tasks_of, page_times, stored_records
 from lienworker.store.history import paused_places
+from lienworker.text_safety import redacted
 
 _COUNTIES = 20
 _FIELDS = 40
@@ -90,7 +91,7 @@ def _failures() -> Iterator[str]:
     for reason, n, _ in found[:_REASONS]:
         yield f"<h3>{escape(reason)}: {n:,}</h3>"
         rows = [(task["task_id"], task["url"], task["last_error"]) for task in failed_tasks_of(reason, 3)]
-        yield charts.table(("task", "address", "what was wrong"), rows)
+        yield charts.table(("task", "address", "what was wrong"), redacted(rows))
 
 
 def comparison_page(found: dict[str, Any]) -> str:

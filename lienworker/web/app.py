@@ -7,13 +7,13 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import resources
 
 from aiohttp import web
 
 from lienworker.lifeline import LIFELINE_FD, watch_supervisor
-from lienworker.reports.health import readiness
+from lienworker.reports.health import Health, readiness
 from lienworker.store.database import close
 from lienworker.web import (
     actions,
@@ -28,11 +28,13 @@ from lienworker.web import (
     results,
     tasks,
 )
+from lienworker.web.door import Door, NoRoomInWords, listen
+from lienworker.web.forms import form_of
 from lienworker.web.guard import Guard
 from lienworker.web.live import Live
 from lienworker.web.names import Names
 from lienworker.web.pages import Page, Place, Question, View
-from lienworker.web.server import ACTION_SECONDS, Server, StrangersInWords, form_of, question_of
+from lienworker.web.server import ACTION_SECONDS, Server, StrangersInWords, paths_of
 
 #: For people, and under /api for machines.
 VIEWS: dict[str, View] = {
@@ -48,16 +50,24 @@ VIEWS: dict[str, View] = {
     "/audit": records.audit,
 }
 _STATIC = {"style.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
-_BODY_BYTES = 1_000_000
+#: An idle connection of somebody who is known is closed after so many seconds, half a request or none on it.
+_IDLE_SECONDS = 75.0
+#: How long an answer waits for the rest of a body that nobody wanted, s.
+_LINGER_SECONDS = 2.0
+#: Of a body that is not read yet, in memory for each connection.
+_BUFFER_BYTES = 16 * 1024
+#: How old an answer of /readyz may be, s: it is open to all, and costs a look into the database.
+_READY_SECONDS = 1.0
 #: Pause before a taken port is tried again, s.
 _TAKEN_SECONDS = 10.0
 
 logger = logging.getLogger(__name__)
+DOOR = web.AppKey("door", Door)
 
 
 def make_app(place: Place, guard: Guard) -> web.Application:
     server, live = Server(place, guard), Live()
-    app = web.Application(middlewares=[server.middleware], client_max_size=_BODY_BYTES)  # type: ignore[list-item]
+    app = web.Application(middlewares=[server.middleware])  # type: ignore[list-item]
     for path, view in VIEWS.items():
         app.router.add_get("/api/overview" if path == "/" else f"/api{path}", server.tell(view))
         app.router.add_get(path, server.show(view))
@@ -70,6 +80,8 @@ def make_app(place: Place, guard: Guard) -> web.Application:
     results.add_routes(server, app)
     imports.add_routes(server, app)
     openapi.add_routes(app)
+    server.known_paths = paths_of(app)
+    app[DOOR] = server.door
 
     async def stop(_app: web.Application) -> None:
         await live.stop()
@@ -96,12 +108,13 @@ def _add_static(app: web.Application) -> None:
 
 def _add_machines(server: Server, app: web.Application) -> None:
     names = Names(may_write=not server.place.read_only)
+    ready = Ready(server)
 
     async def healthz(_request: web.Request) -> web.StreamResponse:
         return web.Response(text="alive\n")
 
     async def readyz(_request: web.Request) -> web.StreamResponse:
-        verdict = await server.call(readiness, server.place.folder)
+        verdict = await ready.verdict()
         return web.Response(text=verdict.words + "\n", status=200 if verdict.level == "good" else 503)
 
     async def prometheus(_request: web.Request) -> web.StreamResponse:
@@ -113,15 +126,35 @@ def _add_machines(server: Server, app: web.Application) -> None:
     app.router.add_get("/metrics", prometheus)
 
 
+class Ready:
+    """Whether progress is being made: one look a second, however many ask."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._turn = asyncio.Lock()
+        self._last: tuple[float, Health] | None = None
+
+    async def verdict(self) -> Health:
+        async with self._turn:
+            now = asyncio.get_running_loop().time()
+            if self._last is None or now - self._last[0] > _READY_SECONDS:
+                self._last = now, await self._server.call(readiness, self._server.place.folder)
+            return self._last[1]
+
+
 def _add_actions(server: Server, app: web.Application) -> None:
     under_way: set[asyncio.Task[tuple[str, str] | Page]] = set()
 
+    def asked(request: web.Request, values: Mapping[str, str]) -> Question:
+        """What is to be done, and then to be shown: `back` is a page of ours, whatever the visitor wrote."""
+        return Question(dict(request.match_info), {**values, "back": server.own_path(values.get("back", "/"))})
+
     async def ask(request: web.Request) -> web.StreamResponse:
-        return server.html(await server.call(actions.confirm, server.place, question_of(request)))
+        return server.html(await server.call(actions.confirm, server.place, asked(request, request.query)))
 
     async def act(request: web.Request) -> web.StreamResponse:
         """A long action goes on by itself; the audit tells how it went."""
-        question = Question(dict(request.match_info), await form_of(request))
+        question = asked(request, await form_of(request))
         doing = asyncio.create_task(server.call(actions.perform, server.place, question))
         under_way.add(doing)
         doing.add_done_callback(under_way.discard)
@@ -137,31 +170,41 @@ def _add_actions(server: Server, app: web.Application) -> None:
     app.router.add_post("/act/{kind}/{verb}", act)
 
 
-async def _listen(runner: web.AppRunner, host: str, port: int, stopped: asyncio.Event) -> bool:
+async def _listen(runner: web.AppRunner, host: str, port: int, stopped: asyncio.Event) -> asyncio.Server | None:
     """By hand a taken port is an error. As a part of the stack it is waited for: the rest must not suffer from it.
 
-    False where it was stopped before it could listen.
+    None where it was stopped before it could listen.
     """
+    door, server = runner.app[DOOR], runner.server
+    assert server is not None
     while not stopped.is_set():
         try:
-            await web.TCPSite(runner, host, port).start()
-            return True
+            return await listen(door, server, host, port)
         except OSError as problem:
             if LIFELINE_FD not in os.environ:
                 raise
             logger.warning("the monitor cannot listen on %s port %d yet: %s", host, port, problem.strerror)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stopped.wait(), _TAKEN_SECONDS)
-    return False
+    return None
 
 
 async def serve(place: Place, guard: Guard, port: int, on_ready: Callable[[], None]) -> None:
     """Runs until it is told to stop; says when it can be asked."""
     logging.getLogger("aiohttp.server").addFilter(StrangersInWords())
-    runner = web.AppRunner(make_app(place, guard), access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(
+        make_app(place, guard),
+        access_log=None,  # addresses have the token in them, once
+        shutdown_timeout=1.0,
+        keepalive_timeout=_IDLE_SECONDS,
+        lingering_time=_LINGER_SECONDS,
+        read_bufsize=_BUFFER_BYTES,
+        auto_decompress=False,  # no form of ours is packed, and what is packed is small until it is not
+    )
     await runner.setup()
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(NoRoomInWords())
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, stopped.set)
@@ -170,11 +213,15 @@ async def serve(place: Place, guard: Guard, port: int, on_ready: Callable[[], No
         loop.call_soon_threadsafe(stopped.set)
 
     watch_supervisor(stop_soon)
+    listening = None
     try:
-        if await _listen(runner, guard.host, port, stopped):
+        listening = await _listen(runner, guard.host, port, stopped)
+        if listening:
             on_ready()
             logger.info("the monitor listens on %s port %d", guard.host, port, extra={"action": "web"})
         await stopped.wait()
     finally:
+        if listening:
+            listening.close()
         await runner.cleanup()
         close()

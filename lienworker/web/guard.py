@@ -1,8 +1,8 @@
 """Who may come in. Decided before any view is asked.
 
 - The `Host` header must be one of ours: a strange name that leads to our address is DNS rebinding.
-- Off loopback (or where a token is set) a visitor must know the token: in the address once, then in a cookie that
-  scripts cannot read; programs send `Authorization: Bearer …`.
+- A visitor must know a token, on loopback too, where every user of the machine can knock: in the address once, then in
+  a cookie that scripts cannot read; programs send `Authorization: Bearer …`.
 - What changes something must carry the token that only our own pages know, and must not come from another origin.
 """
 
@@ -13,15 +13,22 @@ import hmac
 import ipaddress
 import secrets
 import socket
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
-COOKIE = "lienworker_monitor"
+_COOKIE = "lienworker_monitor"
 CSRF_FIELD, CSRF_HEADER = "csrf", "X-CSRF-Token"
 #: Alive or not is nobody's secret, and probes carry no token.
 _OPEN_PATHS = {"/healthz", "/readyz", "/login"}
+#: A chosen token of so many characters is as good as one that cannot be guessed: wrong ones are not counted.
+_LONG_TOKEN = 20
+#: Wrong tries of a shorter one that are answered at once, and then how many seconds the next one costs.
+_FREE_TRIES, _TRY_SECONDS = 10, 6.0
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -47,15 +54,49 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+class Verdict(Enum):
+    """What a visitor's credentials are worth."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    #: Too many were wrong lately: a short token is not even compared for a while.
+    WAIT = "wait"
+
+
+class Tries:
+    """A bucket of wrong tries, one for all visitors: on loopback they all have the same address."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left, self._at = float(_FREE_TRIES), clock()
+
+    def any_left(self) -> bool:
+        now = self._clock()
+        self._left = min(float(_FREE_TRIES), self._left + (now - self._at) / _TRY_SECONDS)
+        self._at = now
+        return self._left >= 1
+
+    def note_wrong(self) -> None:
+        self._left -= 1
+
+
 @dataclass(frozen=True)
 class Guard:
-    """The rules of one server. `token` None means that everybody on this machine may come in."""
+    """The rules of one server.
+
+    Two tokens open it. `ticket` was made in the data folder and cannot be guessed, so tries of it are not counted:
+    nobody can lock the operator out. `token` is one that the operator chose; tries of a short one are.
+    """
 
     host: str
-    token: str | None = field(repr=False)
+    ticket: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
     allowed_hosts: frozenset[str] = frozenset()
+    #: What prints the link with the ticket, for whoever comes without it.
+    command: str = "lienworker web --address"
     #: New at each start, so a form of an old page has to be loaded again.
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    tries: Tries = field(default_factory=Tries, repr=False)
 
     def knows_host(self, header: str) -> bool:
         name = _host_name(header)
@@ -71,20 +112,54 @@ class Guard:
         return address.is_loopback or not is_loopback(self.host)
 
     def knows_token(self, offered: str) -> bool:
-        return self.token is None or _same(offered, self.token)
+        return self.judge(offered) is Verdict.RIGHT
+
+    def judge(self, offered: str) -> Verdict:
+        if _same(offered, self.ticket):
+            return Verdict.RIGHT
+        if self.token is None:
+            return Verdict.WRONG
+        is_short = len(self.token) < _LONG_TOKEN
+        if is_short and not self.tries.any_left():
+            return Verdict.WAIT
+        if _same(offered, self.token):
+            return Verdict.RIGHT
+        self.tries.note_wrong()
+        return Verdict.WRONG
+
+    @property
+    def cookie_name(self) -> str:
+        """Another one for each data folder: browsers give a host's cookies to all of its ports."""
+        return f"{_COOKIE}_{self._derived(b'cookie name')[:8]}"
 
     @property
     def cookie_value(self) -> str:
-        """Not the token itself: what lies in a browser's profile opens the monitor, and nothing else."""
-        return hmac.new((self.token or "").encode(), b"lienworker monitor cookie", hashlib.sha256).hexdigest()
+        """Not the token itself: what lies in a browser's profile opens the monitor, and nothing else.
 
-    def may_enter(self, request: web.Request) -> bool:
-        if self.token is None or request.path in _OPEN_PATHS or request.path.startswith("/static/"):
-            return True
+        Made from the ticket alone: made from a short token, it would be a way to guess it that nobody counts.
+        """
+        return self._derived(b"lienworker monitor cookie")
+
+    @property
+    def metrics_token(self) -> str:
+        """What Prometheus sends: it reads `/metrics`, and opens nothing else."""
+        return self._derived(b"lienworker metrics")
+
+    def _derived(self, purpose: bytes) -> str:
+        return hmac.new(self.ticket.encode(), purpose, hashlib.sha256).hexdigest()
+
+    def is_open(self, path: str) -> bool:
+        return path in _OPEN_PATHS or path.startswith("/static/")
+
+    def credentials(self, request: web.Request) -> Verdict:
+        """What the request's header or cookie is worth; a token in its address is another matter."""
         kind, _, bearer = request.headers.get("Authorization", "").partition(" ")
-        if kind.lower() == "bearer" and self.knows_token(bearer.strip()):
-            return True
-        return _same(request.cookies.get(COOKIE, ""), self.cookie_value)
+        if kind.lower() == "bearer":
+            if request.path == "/metrics" and _same(bearer.strip(), self.metrics_token):
+                return Verdict.RIGHT
+            return self.judge(bearer.strip())
+        is_ours = _same(request.cookies.get(self.cookie_name, ""), self.cookie_value)
+        return Verdict.RIGHT if is_ours else Verdict.WRONG
 
     @property
     def csrf(self) -> str:

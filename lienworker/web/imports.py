@@ -28,6 +28,8 @@ _SHOWN = 100
 _CHUNK = 256 * 1024
 #: After so many bytes of a file that comes in it is asked whether there is still room.
 _LOOK_AT_DISK = 16 * 1024 * 1024
+#: A file of which nothing comes for so long is given up, s.
+_STALL_SECONDS = 30.0
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +90,7 @@ async def _received(request: web.Request, server: Server) -> tuple[Path, str]:
             path = server.place.folder.root / f".upload-{secrets.token_hex(6)}.part"
             try:
                 with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-                    while chunk := await part.read_chunk(_CHUNK):
+                    while chunk := await _next_chunk(part):
                         out.write(chunk)
                         if out.tell() // _LOOK_AT_DISK != (out.tell() - len(chunk)) // _LOOK_AT_DISK:
                             await server.call(_check_room, server.place)
@@ -99,11 +101,20 @@ async def _received(request: web.Request, server: Server) -> tuple[Path, str]:
     raise CannotError("No file was sent.")
 
 
+async def _next_chunk(part: BodyPartReader) -> bytes:
+    """A large file may take its time, but it has to move."""
+    try:
+        async with asyncio.timeout(_STALL_SECONDS):
+            return bytes(await part.read_chunk(_CHUNK))
+    except TimeoutError:
+        raise CannotError("The file stopped coming.") from None
+
+
 async def _parts_of(request: web.Request) -> AsyncIterator[Any]:
     try:
         async for part in await request.multipart():
             yield part
-    except (ValueError, LookupError, AssertionError):
+    except (ValueError, LookupError, AssertionError, web.RequestPayloadError):
         raise CannotError("This is not a form with a file.") from None
 
 

@@ -23,6 +23,7 @@ _BELOW = {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}
 _TROUBLE = {
     "401": "The token is missing or wrong.",
     "404": "There is no such thing.",
+    "429": "Too many wrong tokens lately.",
     "503": "The storage cannot be used.",
 }
 
@@ -71,7 +72,7 @@ def document() -> dict[str, Any]:
         "info": {"title": "lienworker monitor", "version": __version__},
         "paths": paths,
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
-        "security": [{}, {"token": []}],
+        "security": [{"token": []}],
     }
 
 

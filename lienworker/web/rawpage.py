@@ -6,11 +6,7 @@ nothing (its own policy says so too); and what could open a connection by itself
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 from aiohttp import web
-from parsel import Selector
 
 from lienworker.errors import StoreError
 from lienworker.platforms import Page as SitePage
@@ -18,6 +14,7 @@ from lienworker.store.pages import PageRecord, latest_page, page_of, was_purged
 from lienworker.store.raw_files import read_page
 from lienworker.web.pages import NotThereError, Page, Place, Question
 from lienworker.web.server import Server, question_of
+from lienworker.web.taming import Tamer
 
 #: Characters that the task's own page shows.
 _SHOWN = 300_000
@@ -26,12 +23,10 @@ _FRAME_POLICY = (
     "frame-ancestors 'self'; sandbox"
 )
 _TEXT_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox"
-_REACHES_OUT = (
-    "script, link, meta, base, iframe, frame, frameset, object, embed, applet, noscript, portal, video, audio"
+_TOO_COMPLEX = (
+    "This page is too large or too complex to be shown as a page. "
+    "Its text is below this frame, and the whole of it behind the link there."
 )
-#: What a style sheet loads things with. The frame's policy would stop it anyway; this way it is not even tried.
-_LOADING_STYLE = re.compile(r"@import|(?:url|src|image|image-set|cross-fade)\s*\(", re.IGNORECASE)
-_REFERENCES = {"src", "srcset", "href", "action", "formaction", "background", "poster", "data", "ping", "xlink:href"}
 
 
 def _find(question: Question) -> PageRecord:
@@ -74,35 +69,12 @@ def view(place: Place, question: Question) -> Page:
     return Page("rawpage.html", f"Raw page of {record.task_id}", facts)
 
 
-def tamed(text: str) -> str:
-    """A page without what runs, loads or leads anywhere; what is left is what a person would have seen."""
-    if not text.strip():
-        return ""
-    selector = Selector(text=text, type="html")
-    selector.css(_REACHES_OUT).drop()
-    for element in selector.root.iter():
-        if element.tag == "style":
-            element.text = _LOADING_STYLE.sub("none(", element.text or "")
-        _tame_attributes(element.attrib)
-    return str(selector.get())
-
-
-def _tame_attributes(attributes: Any) -> None:
-    for name in list(attributes):
-        plain = str(name).lower()
-        if plain.startswith("on") or (plain in _REFERENCES and not _is_picture(attributes[name])):
-            del attributes[name]
-        elif plain == "style":
-            attributes[name] = _LOADING_STYLE.sub("none(", attributes[name])
-
-
-def _is_picture(value: str) -> bool:
-    return value.startswith(("data:image/png", "data:image/jpeg", "data:image/gif"))
-
-
 def add_routes(server: Server, app: web.Application) -> None:
+    tamer = Tamer()
+
     async def rendered(request: web.Request) -> web.StreamResponse:
-        text = await server.call(lambda: tamed(page_text(server.place, question_of(request))))
+        text = await tamer.tamed(await server.call(page_text, server.place, question_of(request)))
+        text = f"<p>{_TOO_COMPLEX}</p>" if text is None else text
         headers = {"Content-Security-Policy": _FRAME_POLICY, "X-Frame-Options": "SAMEORIGIN"}
         return web.Response(text=text, content_type="text/html", charset="utf-8", headers=headers)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -17,7 +19,10 @@ from yarl import URL
 from lienworker import __version__
 from lienworker.errors import LienworkerError
 from lienworker.store.database import DATABASE_TROUBLE, close
-from lienworker.web.guard import COOKIE, CSRF_FIELD, CSRF_HEADER, HEADERS, Guard
+from lienworker.text_safety import redacted, without_passwords
+from lienworker.web.door import Door
+from lienworker.web.forms import form_of
+from lienworker.web.guard import CSRF_FIELD, CSRF_HEADER, HEADERS, Guard, Verdict
 from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question, View, environment
 
 T = TypeVar("T")
@@ -25,7 +30,12 @@ T = TypeVar("T")
 _THREADS = 4
 #: An action that takes longer goes on while the visitor sees the next page.
 ACTION_SECONDS = 5.0
-_LOGIN_BYTES = 10_000
+_LOGIN_BYTES = 4_000
+_ASK = "Send the token: Authorization: Bearer … (`lienworker web --address` prints a link that has it)."
+_WAIT = "Too many wrong tokens. Wait a minute; the link that `lienworker web --address` prints works at once."
+
+#: Characters with a meaning of their own in an address; all others are spelled out.
+_IN_ADDRESSES = "/?#&=%+:;,@!$'()*~"
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +46,10 @@ class Server:
     def __init__(self, place: Place, guard: Guard) -> None:
         self.place = place
         self.guard = guard
+        self.door = Door()
         self.templates = environment()
+        #: The paths that a redirect may lead to; set when all routes are there.
+        self.known_paths = re.compile("/")
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="view")
 
     async def call(self, function: Callable[..., T], *args: Any) -> T:
@@ -48,24 +61,26 @@ class Server:
             self._threads.submit(close)
         self._threads.shutdown()
 
-    def html(self, page: Page, status: int = 200, said: str | None = None) -> web.Response:
-        body = self.templates.get_template(page.template).render(
-            page.facts,
-            title=page.title,
+    def text_of(self, page: Page, said: str | None = None) -> str:
+        return self.templates.get_template(page.template).render(
+            redacted(page.facts),
+            title=without_passwords(page.title),
             version=__version__,
             read_only=self.place.read_only,
             mode=self.place.settings.mode,
             csrf=self.guard.csrf,
             said=said,
         )
-        return web.Response(text=body, status=status, content_type="text/html", charset="utf-8")
+
+    def html(self, page: Page, status: int = 200) -> web.Response:
+        return html_reply(self.text_of(page), status)
 
     def show(self, view: View) -> Handler:
-        """A view as a page for people."""
+        """A view as a page for people, put together where it was asked for: a large one holds nobody up."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            page = await self.call(view, self.place, question_of(request))
-            return self.html(page, said=self._said(request))
+            question, said = question_of(request), self._said(request)
+            return html_reply(await self.call(lambda: self.text_of(view(self.place, question), said)))
 
         return handle
 
@@ -81,8 +96,8 @@ class Server:
         """The same view for machines."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            page = await self.call(view, self.place, question_of(request))
-            return json_reply(page.facts)
+            question = question_of(request)
+            return json_text(await self.call(lambda: as_json(view(self.place, question).facts)))
 
         return handle
 
@@ -93,19 +108,24 @@ class Server:
     def middleware(self) -> Handler:
         @web.middleware
         async def judge(request: web.Request, handler: Handler) -> web.StreamResponse:
-            response = await self._answered(request, handler)
+            verdict = self.guard.credentials(request)
+            if verdict is Verdict.RIGHT:
+                self.door.recognize(request.transport)
+            response = await self._answered(request, handler, verdict)
             if not response.prepared:
-                for name, value in HEADERS.items():
-                    response.headers.setdefault(name, value)
+                _finish(request, response, keep_open=verdict is Verdict.RIGHT)
             return response
 
         return judge  # type: ignore[return-value]
 
-    async def _judged(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _judged(self, request: web.Request, handler: Handler, verdict: Verdict) -> web.StreamResponse:
         if not self.guard.knows_host(request.headers.get("Host", "")):
             return web.Response(status=421, text="This is not a name of this server (start it with --allow-host).\n")
-        if not self.guard.may_enter(request):
-            return self._ask_for_token(request)
+        if not self.guard.is_open(request.path):
+            if "token" in request.query and request.method == "GET":
+                return self._follow_link(request, verdict)
+            if verdict is not Verdict.RIGHT:
+                return self._ask_for_token(request, verdict)
         if request.method not in {"GET", "HEAD"} and request.path != "/login":
             refused = await self._refuse_change(request)
             if refused is not None:
@@ -121,9 +141,9 @@ class Server:
             return self.message("Refused", "This page is old. Load it again and repeat.", 403)
         return None
 
-    async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _answered(self, request: web.Request, handler: Handler, verdict: Verdict) -> web.StreamResponse:
         try:
-            return await self._judged(request, handler)
+            return await self._judged(request, handler, verdict)
         except NotThereError as problem:
             return self._trouble(request, "Not there", str(problem), 404)
         except CannotError as problem:
@@ -141,28 +161,67 @@ class Server:
             return json_reply({"error": text}, status)
         return self.message(title, text, status)
 
-    def _ask_for_token(self, request: web.Request) -> web.Response:
-        offered = request.query.get("token")
-        if offered is not None and request.method == "GET" and self.guard.knows_token(offered):
-            rest = {name: value for name, value in request.query.items() if name != "token"}
-            return self.let_in(str(request.rel_url.with_query(rest)), request)
+    def _follow_link(self, request: web.Request, verdict: Verdict) -> web.Response:
+        """A token in the address: it becomes a cookie, and is gone from the address."""
+        if verdict is not Verdict.RIGHT:
+            verdict = self.guard.judge(request.query["token"])
+        if verdict is not Verdict.RIGHT:
+            return self._ask_for_token(request, verdict, is_wrong=True)
+        rest = [(name, value) for name, value in request.query.items() if name != "token"]
+        return self.let_in(str(request.rel_url.with_query(rest)), request)
+
+    def _ask_for_token(self, request: web.Request, verdict: Verdict, is_wrong: bool = False) -> web.Response:
+        must_wait = verdict is Verdict.WAIT
+        status = 429 if must_wait else 401
         if request.path.startswith(("/api/", "/metrics", "/events")):
-            return json_reply({"error": "Send the token: Authorization: Bearer …"}, 401)
-        return self.html(Page("login.html", "Who is there?", {"is_wrong": offered is not None}), 401)
+            response = json_reply({"error": _WAIT if must_wait else _ASK}, status)
+        else:
+            facts = {"is_wrong": is_wrong, "wait": _WAIT if must_wait else "", "command": self.guard.command}
+            response = self.html(Page("login.html", "Who is there?", facts), status)
+        name, value = ("Retry-After", "60") if must_wait else ("WWW-Authenticate", "Bearer")
+        response.headers[name] = value
+        return response
 
     def let_in(self, where: str, request: web.Request) -> web.Response:
-        response = web.Response(status=303, headers={"Location": "/" + where.lstrip("/")})
+        response = web.Response(status=303, headers={"Location": self.own_path(where)})
         response.set_cookie(
-            COOKIE, self.guard.cookie_value, httponly=True, samesite="Strict", path="/", secure=request.secure
+            self.guard.cookie_name,
+            self.guard.cookie_value,
+            httponly=True,
+            samesite="Strict",
+            path="/",
+            secure=request.secure,
         )
         return response
 
+    def own_path(self, where: str) -> str:
+        """An address on this server that it knows; the overview instead of anything else."""
+        if not where.isprintable() or "\\" in where:
+            return "/"
+        where = quote(where, safe=_IN_ADDRESSES)
+        return where if self.known_paths.fullmatch(where.partition("#")[0].partition("?")[0]) else "/"
+
     async def login(self, request: web.Request) -> web.StreamResponse:
-        if (request.content_length or 0) > _LOGIN_BYTES:
-            raise web.HTTPRequestEntityTooLarge(max_size=_LOGIN_BYTES, actual_size=request.content_length or 0)
-        if self.guard.knows_token((await form_of(request)).get("token", "")):
+        verdict = self.guard.judge((await form_of(request, _LOGIN_BYTES)).get("token", ""))
+        if verdict is Verdict.RIGHT:
             return self.let_in("/", request)
-        return self.html(Page("login.html", "Who is there?", {"is_wrong": True}), 401)
+        return self._ask_for_token(request, verdict, is_wrong=True)
+
+
+def _finish(request: web.Request, response: web.StreamResponse, *, keep_open: bool) -> None:
+    """The headers of every answer. A stranger's connection is for one question: keeping it open costs us a place."""
+    if "token" in request.query:
+        response.headers["Referrer-Policy"] = "no-referrer"
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if not keep_open:
+        response.force_close()
+
+
+def paths_of(app: web.Application) -> re.Pattern[str]:
+    """What the router knows, as one pattern: a redirect goes nowhere else."""
+    known = {resource.canonical for resource in app.router.resources()}
+    return re.compile("|".join("[^/]+".join(map(re.escape, re.split(r"\{[^}]*\}", path))) for path in sorted(known)))
 
 
 async def _offered_csrf(request: web.Request) -> str:
@@ -172,14 +231,6 @@ async def _offered_csrf(request: web.Request) -> str:
     if request.content_type == "application/x-www-form-urlencoded":
         return (await form_of(request)).get(CSRF_FIELD, "")
     return request.query.get(CSRF_FIELD, "")
-
-
-async def form_of(request: web.Request) -> dict[str, str]:
-    """What a form says; one that is against the rules is the visitor's fault."""
-    try:
-        return {name: str(value) for name, value in (await request.post()).items()}
-    except (ValueError, LookupError, AssertionError):
-        raise web.HTTPBadRequest(reason="The form cannot be read") from None
 
 
 class StrangersInWords(logging.Filter):
@@ -196,6 +247,17 @@ def question_of(request: web.Request) -> Question:
     return Question(dict(request.match_info), dict(request.query))
 
 
-def json_reply(value: Any, status: int = 200) -> web.Response:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+def html_reply(text: str, status: int = 200) -> web.Response:
+    return web.Response(text=text, status=status, content_type="text/html", charset="utf-8")
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(redacted(value), ensure_ascii=False, default=str)
+
+
+def json_text(text: str, status: int = 200) -> web.Response:
     return web.Response(text=text, status=status, content_type="application/json", charset="utf-8")
+
+
+def json_reply(value: Any, status: int = 200) -> web.Response:
+    return json_text(as_json(value), status)

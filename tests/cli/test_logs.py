@@ -119,7 +119,7 @@ def test_a_person_gets_readable_lines_that_cannot_move_the_cursor() -> None:
     stream = io.StringIO()
     setup_logging(Settings(log_format="text"), "worker", stream)
     logging.getLogger("x").warning("a\x1b[2Jb\nc")
-    assert re.fullmatch(r"\d\d:\d\d:\d\d WARNING a \[2Jb c\n", stream.getvalue())
+    assert re.fullmatch(r"\d\d:\d\d:\d\d WARNING a\\x1b\[2Jb c\n", stream.getvalue())
 
 
 def test_a_trace_cannot_move_the_cursor_either() -> None:
@@ -131,7 +131,7 @@ def test_a_trace_cannot_move_the_cursor_either() -> None:
         logging.getLogger("x").exception("oh")
     lines = stream.getvalue().split("\n")
     assert lines[1] == "Traceback (most recent call last):"
-    assert lines[-2:] == ["ValueError: a [2Jb c d", ""]
+    assert lines[-2:] == ["ValueError: a\\x1b[2Jb\\x0dc\\u2028d", ""]
     assert all(line.isprintable() for line in lines)
 
 

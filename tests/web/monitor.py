@@ -35,13 +35,29 @@ class Reply:
 
 
 class Monitor:
-    def __init__(self, port: int) -> None:
+    """A monitor as somebody sees it who has its token, or as a stranger does."""
+
+    def __init__(self, port: int, token: str | None = None) -> None:
         self.port = port
+        self.token = token
         self.url = f"http://127.0.0.1:{port}"
+        self.output = ""
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+    @property
+    def as_stranger(self) -> Monitor:
+        return Monitor(self.port)
+
+    def link(self, path: str = "/") -> str:
+        """What a person opens: the address with the token in it."""
+        return f"{self.url}{path}{'&' if '?' in path else '?'}token={self.token}"
 
     def ask(self, path: str, method: str = "GET", *, data: Any = None, **headers: str) -> Reply:
         """One request as it is: no cookies, no following."""
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        given = self.credentials | {name.replace("_", "-"): value for name, value in headers.items()}
         # On a thread of its own: the browser's driver keeps an event loop on the test's.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(lambda: asyncio.run(self._ask(path, method, data, given))).result()
@@ -77,6 +93,7 @@ def monitor(node: Node, *arguments: str, **settings: str) -> Iterator[Monitor]:
     try:
         wait_until(lambda: here.is_there() or process.poll() is not None, what="the monitor to answer")
         assert process.poll() is None, process.communicate()[0]
+        here.token = (node.data / "web_token").read_text().strip()
         yield here
     finally:
         process.terminate()

@@ -63,7 +63,7 @@ def _shoot_all(node: Node, target: Path, path: str) -> None:
         _wait()
         with chromium(path) as browser:
             for scheme, width in (("light", 1280), ("dark", 1280), ("light", 380)):
-                _shoot(browser, target, scheme, width)
+                _shoot(browser, target, scheme, width, (node.data / "web_token").read_text().strip())
     finally:
         server.terminate()
         server.communicate(timeout=15)
@@ -79,8 +79,9 @@ def _wait() -> None:
     raise subprocess.SubprocessError("the monitor does not start")
 
 
-def _shoot(browser, target: Path, scheme: str, width: int) -> None:
+def _shoot(browser, target: Path, scheme: str, width: int, token: str) -> None:
     page = browser.new_page(viewport={"width": width, "height": 820}, color_scheme=scheme)
+    page.goto(f"http://127.0.0.1:{PORT}/?token={token}")
     few = {"overview": VIEWS["overview"]}
     views = dict(VIEWS) if (scheme, width) == ("light", 1280) else few
     if (scheme, width) == ("light", 1280):

@@ -71,7 +71,7 @@ def test_the_overview_updates_by_itself_while_a_run_goes_on(
     page: Page, stack: Node, site: DemoSite, tmp_path: Path
 ) -> None:
     with monitor(stack) as here:
-        page.goto(here.url)
+        page.goto(here.link())
         page.wait_for_selector("#live-state.on")
         page.evaluate("window.stillTheSame = true")
         stack.cli("import", write_list(tmp_path / "parcels.jsonl", site.parcels(25)))
@@ -89,7 +89,7 @@ def test_a_failed_task_is_found_understood_retried_and_completes(
     wait_until(lambda: stack.statuses() == {"failed": 1}, seconds=30)
     good = site.parcels(1)[0]["url"]
     with monitor(stack) as here:
-        page.goto(here.url)
+        page.goto(here.link())
         page.click("text=captcha")
         page.click("tbody th a")
         assert page.inner_text("#reason") == "captcha"
@@ -115,8 +115,33 @@ def _mend(node: Node, url: str) -> None:
         connection.commit()
 
 
+def test_the_link_lets_a_browser_in_and_the_token_is_left_nowhere(page: Page, here: Monitor) -> None:
+    page.goto(here.url + "/tasks")
+    assert "web --address" in page.inner_text("#command")
+    said: list[str] = []
+    page.on("request", lambda request: said.append(request.headers.get("referer", "")))
+    page.goto(here.link("/tasks?status=failed"))
+    assert page.url == here.url + "/tasks?status=failed"
+    page.click("tbody th a")
+    page.wait_for_selector("#retry")
+    assert page.evaluate("document.cookie") == "", "no script can read it"
+    assert not [where for where in said if str(here.token) in where]
+    assert str(here.token) not in page.content()
+    page.goto(here.url)
+    page.wait_for_selector("#live-state.on")
+
+
+def test_the_token_can_be_pasted(page: Page, here: Monitor) -> None:
+    page.goto(here.url + "/?token=an-old-one")
+    assert "not the token" in page.inner_text("main")
+    page.fill("input[name=token]", str(here.token))
+    page.click("button")
+    page.wait_for_selector("#health")
+    assert page.url == here.url + "/"
+
+
 def test_a_group_of_failures_is_replayed_from_the_page(page: Page, here: Monitor, seeded: Node) -> None:
-    page.goto(here.url + "/outbox")
+    page.goto(here.link("/outbox"))
     page.click("text=Replay")
     assert "Replay 3 rows?" in page.inner_text("h1")
     page.click("#yes")
@@ -126,7 +151,7 @@ def test_a_group_of_failures_is_replayed_from_the_page(page: Page, here: Monitor
 
 
 def test_a_file_is_dropped_and_its_import_appears(page: Page, here: Monitor, tmp_path: Path) -> None:
-    page.goto(here.url + "/imports")
+    page.goto(here.link("/imports"))
     data = page.evaluate_handle(
         """() => { const data = new DataTransfer();
         data.items.add(new File(["url\\nhttps://county.example/5\\nno url\\n"], "dropped.csv", {type: "text/csv"}));
@@ -143,11 +168,11 @@ def test_a_file_is_dropped_and_its_import_appears(page: Page, here: Monitor, tmp
 def test_stored_scripts_do_not_run_and_a_raw_page_reaches_nothing(page: Page, here: Monitor) -> None:
     paths = ("/", f"/tasks/{FAILED}", f"/tasks/{COMPLETED}", "/results", "/outbox", f"/tasks/{FAILED}/page")
     for path in (*paths, f"/tasks/{FAILED}/page/rendered"):
-        page.goto(here.url + path)
+        page.goto(here.link(path))
         page.wait_for_timeout(300)
         assert page.title() != "owned", path
         assert page.evaluate("location.hostname") == "127.0.0.1"
-    page.goto(here.url + f"/tasks/{FAILED}/page")
+    page.goto(here.link(f"/tasks/{FAILED}/page"))
     assert page.inner_text("#raw").split() == RAW.split()
     assert "Parcel 7" in page.frame_locator("iframe").locator("h1").inner_text()
 
@@ -165,14 +190,14 @@ def test_every_view_fits_a_narrow_window(browser: Browser, here: Monitor, scheme
         "/outbox/4",
     )
     for path in (*paths, "/counties", "/county?platform=demo&state=FL&county=Dixie", "/imports", "/audit"):
-        page.goto(here.url + path)
+        page.goto(here.link(path))
         assert is_narrow_enough(page), path
     page.close()
 
 
 def test_dark_is_dark_and_its_text_can_be_read(browser: Browser, here: Monitor) -> None:
     page = browser.new_page(color_scheme="dark")
-    page.goto(here.url)
+    page.goto(here.link())
     colours = page.evaluate("[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]")
     back, ink = ([int(part) for part in colour[4:-1].split(",")] for colour in colours)
     assert max(back) < 60
@@ -181,7 +206,7 @@ def test_dark_is_dark_and_its_text_can_be_read(browser: Browser, here: Monitor) 
 
 
 def test_everything_can_be_done_by_keyboard(page: Page, here: Monitor, seeded: Node) -> None:
-    page.goto(here.url + "/tasks?status=failed")
+    page.goto(here.link("/tasks?status=failed"))
     _tab_to(page, "tbody th a")
     page.keyboard.press("Enter")
     page.wait_for_selector("#retry")
@@ -204,7 +229,7 @@ def _tab_to(page: Page, selector: str) -> None:
 
 
 def test_focus_stays_where_it_was_when_the_page_updates(page: Page, here: Monitor, seeded: Node) -> None:
-    page.goto(here.url + "/tasks")
+    page.goto(here.link("/tasks"))
     page.wait_for_selector("#live-state.on")
     page.wait_for_timeout(1500)
     _tab_to(page, "tbody th a")

@@ -491,8 +491,8 @@ def test_a_stack_whose_work_is_due_and_does_not_move_is_not_ready(node: Node, si
         os.kill(server.pid, signal.SIGSTOP)
         try:
             register_overdue(node, site.parcels(3, 1), minutes=3)
-            ready = here.ask("/readyz")
-            assert (ready.status, "nothing has moved for 2 minutes" in ready.text) == (503, True), ready.text
+            wait_until(lambda: here.ask("/readyz").status == 503, what="not ready")  # it looks once a second
+            assert "nothing has moved for 2 minutes" in here.ask("/readyz").text
             assert "nothing has moved" in here.ask("/api/overview").json["health"]["words"].lower()
         finally:
             os.kill(server.pid, signal.SIGCONT)
@@ -520,7 +520,10 @@ def test_the_stream_tells_of_news_and_is_silent_otherwise(here: Monitor, seeded:
     import asyncio
 
     async def listen() -> tuple[float, bytes]:
-        async with aiohttp.ClientSession() as session, session.get(here.url + "/events") as stream:
+        async with (
+            aiohttp.ClientSession(headers=here.credentials) as session,
+            session.get(here.url + "/events") as stream,
+        ):
             assert b"hello" in await stream.content.readuntil(b"\n\n")
             await asyncio.sleep(1.5)  # the first look only learns how it is
             while not stream.content.at_eof() and stream.content.total_bytes and stream.content._size:

@@ -1,0 +1,47 @@
+"""The one way in which commands speak to a person.
+
+What they say has a stranger's words in it: titles, names, errors, file names. None of these may move the cursor, change
+the direction of the text, or show the password of an address.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, TextIO
+
+import click
+
+from lienworker.text_safety import redacted, visible, visible_json, without_passwords
+
+#: Our own lines and columns.
+_LAYOUT = "\n\t"
+
+
+def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a message with control characters spelled out and without the passwords of addresses."""
+    click.echo(visible(without_passwords(str(message)), keep=_LAYOUT), err=err, nl=nl)
+
+
+def confirm(question: str) -> None:
+    """Ask; end the command where the answer is no."""
+    click.confirm(visible(without_passwords(question)), abort=True, err=True)
+
+
+def print_json(value: Any) -> None:
+    text = json.dumps(redacted(value), ensure_ascii=False, indent=2, default=str)
+    click.echo(visible_json(text))
+
+
+def standard_output() -> TextIO:
+    """Where an export goes that names no file: untouched into a pipe, harmless on a terminal."""
+    return _Harmless(sys.stdout) if sys.stdout.isatty() else sys.stdout  # type: ignore[return-value]
+
+
+class _Harmless:
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        self._out.write(visible(text, keep=_LAYOUT))
+        return len(text)

@@ -1,0 +1,100 @@
+"""A raw page without what runs, loads or leads anywhere, made in a child process with limits.
+
+A page can be built so that taking it apart costs minutes or gigabytes. Nobody else may wait for it: the child has a
+deadline and an amount of memory, and is killed where it needs more.
+
+Run as a program, it reads a page from standard input and writes the tame one to standard output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import resource
+import sys
+from typing import Any
+
+#: Characters of a page that is rendered; what is longer is no page that a person reads.
+_LONGEST = 4_000_000
+_SECONDS = 8.0
+_MEMORY = 768 * 1024 * 1024
+#: Children at a time: their memory adds up.
+_CHILDREN = 2
+_REACHES_OUT = (
+    "script, link, meta, base, iframe, frame, frameset, object, embed, applet, noscript, portal, video, audio"
+)
+#: What a style sheet loads things with. The frame's policy would stop it anyway; this way it is not even tried.
+_LOADING_STYLE = re.compile(r"@import|(?:url|src|image|image-set|cross-fade)\s*\(", re.IGNORECASE)
+_REFERENCES = {"src", "srcset", "href", "action", "formaction", "background", "poster", "data", "ping", "xlink:href"}
+
+
+class Tamer:
+    """Tames pages, a few at a time."""
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(_CHILDREN)
+
+    async def tamed(self, text: str) -> str | None:
+        """Return the page without what runs, loads or leads anywhere; None where that costs too much."""
+        if len(text) > _LONGEST:
+            return None
+        async with self._places:
+            return await _in_child(text)
+
+
+async def _in_child(text: str) -> str | None:
+    # Our own module, with nothing of a visitor's on its command line.
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", __name__, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(_SECONDS):
+            made, _ = await child.communicate(text.encode("utf-8", "replace"))
+    except TimeoutError:
+        return None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        await child.wait()
+    return made.decode() if child.returncode == 0 else None
+
+
+def tame(text: str) -> str:
+    """What is left is what a person would have seen."""
+    from parsel import Selector
+
+    if not text.strip():
+        return ""
+    selector = Selector(text=text, type="html")
+    selector.css(_REACHES_OUT).drop()
+    for element in selector.root.iter():
+        if element.tag == "style":
+            element.text = _LOADING_STYLE.sub("none(", element.text or "")
+        _tame_attributes(element.attrib)
+    return str(selector.get())
+
+
+def _tame_attributes(attributes: Any) -> None:
+    for name in list(attributes):
+        plain = str(name).lower()
+        if plain.startswith("on") or (plain in _REFERENCES and not _is_picture(attributes[name])):
+            del attributes[name]
+        elif plain == "style":
+            attributes[name] = _LOADING_STYLE.sub("none(", attributes[name])
+
+
+def _is_picture(value: str) -> bool:
+    return value.startswith(("data:image/png", "data:image/jpeg", "data:image/gif"))
+
+
+def main() -> None:
+    """The child. Its own limits hold also where the monitor is gone."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(_SECONDS), int(_SECONDS)))
+    sys.stdout.buffer.write(tame(sys.stdin.buffer.read().decode()).encode("utf-8", "replace"))
+
+
+if __name__ == "__main__":
+    main()
