@@ -92,6 +92,11 @@ class LockWatch:
                 self.looks.sentences.append(f"process {finding.pid} ({_command(finding.pid)}): {finding.what}")
         self.looks.taken += 1
 
+    @property
+    def suspicions(self) -> bool:
+        """Whether something was seen at the last look that has not lasted long enough to be believed."""
+        return bool(set(self._since) - self._told)
+
     def _findings(self) -> Iterator[Finding]:
         opened = {pid: files for pid in self._pids() if (files := self._files(pid))}
         held = _held()  # after the files: whoever has opened one since is not asked for its lock yet

@@ -1,26 +1,18 @@
-"""Who has a node's database open, and by which locks: as the kernel sees it.
-
-A process that uses a database in WAL mode shares a lock on the file itself and one on byte 128 of its shared memory.
-Without them, another process takes itself for the last user and deletes the log.
-"""
+"""Who opens a node's database past SQLite, and who has lost its locks on it."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-_DATABASE = "lienworker.db"
-#: Where SQLite locks a file that is read.
-_SHARED_BYTES = 0x40000002
-_LOCK = re.compile(r"POSIX +ADVISORY +(?:READ|WRITE) (\d+) [0-9a-f]+:[0-9a-f]+:(\d+) (\d+) ")
+from chaos.locks import LockWatch, can_watch
 
-needs_proc = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="there is no /proc/locks on this system")
+needs_proc = pytest.mark.skipif(
+    not can_watch(), reason="NOT TESTED: this system has no /proc that shows locks and files"
+)
 
 #: Put into a file `sitecustomize.py`: writes down every time that Python itself opens a file of a database.
 SPY = """
@@ -56,48 +48,10 @@ def opened(folder: Path) -> str:
 
 
 def lost_locks(data: Path) -> list[str]:
-    """Processes that have the database open and not locked, or a deleted file of it open. Looks twice at each.
-
-    A process that opens or closes the database just now has no locks for a moment, so only what is seen three times is
-    believed.
-    """
-    wrong = set(_wrong(data))
-    for _ in range(2):
-        if wrong:
-            time.sleep(0.05)
-            wrong &= set(_wrong(data))
-    return sorted(wrong)
-
-
-def _wrong(data: Path) -> Iterator[str]:
-    locked = _locks()
-    for pid, names in _open_files(data):
-        yield from (f"process {pid} uses {name}" for name in names if name.endswith("(deleted)"))
-        for suffix, start in (("", _SHARED_BYTES), ("-shm", 128)):
-            path = data / f"{_DATABASE}{suffix}"
-            if str(path) in names and f"{data / _DATABASE}-shm" in names:
-                with contextlib.suppress(FileNotFoundError):
-                    if not any(_covers(lock, pid, path.stat().st_ino, start) for lock in locked):
-                        yield f"process {pid} has {path} open without a lock"
-
-
-def _locks() -> list[tuple[int, int, int]]:
-    """Process, inode and first byte of each POSIX lock."""
-    found = _LOCK.findall(Path("/proc/locks").read_text())
-    return [(int(pid), int(inode), int(start)) for pid, inode, start in found]
-
-
-def _covers(lock: tuple[int, int, int], pid: int, inode: int, start: int) -> bool:
-    return lock == (pid, inode, start)
-
-
-def _open_files(data: Path) -> Iterator[tuple[int, set[str]]]:
-    for process in Path("/proc").glob("[0-9]*"):
-        names = set()
-        with contextlib.suppress(OSError):
-            for handle in (process / "fd").iterdir():
-                with contextlib.suppress(OSError):
-                    names.add(os.readlink(handle))
-        ours = {name for name in names if name.startswith(str(data / _DATABASE))}
-        if ours:
-            yield int(process.name), ours
+    """Return the processes that have the database open without its locks, or a deleted file of it open."""
+    watch = LockWatch(data / "lienworker.db", psutil.pids)
+    watch.look()
+    while watch.suspicions:  # until it is gone, or has lasted long enough to be believed
+        time.sleep(0.1)
+        watch.look()
+    return watch.looks.sentences

@@ -148,7 +148,7 @@ def test_a_dropped_lock_is_seen(tmp_path: Path) -> None:
         mine.execute("CREATE TABLE t (x)")
         assert lost_locks(tmp_path) == []
         path.open("rb").close()
-        assert "without a lock" in lost_locks(tmp_path)[0]
+        assert "without its lock" in lost_locks(tmp_path)[0]
 
 
 def test_a_repair_and_a_restore_open_nothing_either(tmp_path: Path) -> None:
