@@ -31,6 +31,7 @@ from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Unavailable
 from lienworker.gateway.taking_apart import Item, deliver_in_parts
 from lienworker.gateway.wire import ClosedReply, RawReply, ResultsReply
 from lienworker.outbox.entries import Claimed
+from lienworker.outbox.report_words import cleared
 from lienworker.outbox.uploads import Claim, claim_uploads, is_open, take_back
 
 #: Nobody else leaves until it is judged what these mean.
@@ -221,7 +222,8 @@ class ReportLane:
         report = json.loads(row.payload or "{}")
         client = self._runtime.gateway_on_loop
         is_complete = report.get("verb") == "complete"
-        errand = client.complete(row.task_id) if is_complete else client.fail(row.task_id, report.get("words", ""))
+        words = cleared(str(report.get("words", "")))
+        errand = client.complete(row.task_id) if is_complete else client.fail(row.task_id, words)
         return await _safely(errand)
 
 

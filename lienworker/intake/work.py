@@ -128,7 +128,7 @@ def _fail_at_once(new: NewTask, problem: PageError) -> bool:
         return False
     tasks.insert_tasks({new.task_id: new})
     tasks.mark_failed(new.task_id, problem.reason, problem.detail)
-    report_failure(new.task_id, problem.reason, problem.detail)
+    report_failure(new.task_id, problem.reason)
     return True
 
 

@@ -64,7 +64,7 @@ def test_one_429_makes_only_its_own_report_wait(tmp_path: Path, gateway: Referen
         for n in range(20):
             here.add(1, name=f"bad{n}-", platform="atlantis")
             with write("test"):
-                report_failure(f"bad{n}-1", "http_404", "not there")
+                report_failure(f"bad{n}-1", "http_404")
         gateway.fault("429", endpoint="fail", seconds=60, count=1)
         here.upload()
         here.upload()

@@ -86,7 +86,7 @@ def test_a_reply_that_proves_nothing_is_asked_for_again(
     here.add(20)
     here.add(1, name="bad", platform="atlantis")
     with write("test"):
-        report_failure("bad1", "why", "not")
+        report_failure("bad1", "why")
     gateway.fault(fault, endpoint=endpoint, count=1)
     here.upload_until()
     assert here.states() == {"delivered": 43}
