@@ -1,11 +1,12 @@
 """What the Gateway may do to a worker, at full size and through the real stack: workers, schedule, Redis, SQLite, HTTP.
 
-    python -m benchmarks.outage [outage] [storm] [refused] [hang]        all of them if none is named
+    python -m benchmarks.outage [outage] [storm] [refused] [hang] [limited]        all of them if none is named
 
 outage    results are made while nothing listens at the Gateway's address; then it comes back
 storm     the Gateway fails three calls in ten, in every way it knows, all at once
 refused   one result among many that the Gateway's database never takes
 hang      scraping while every call of the Gateway hangs, against scraping with no Gateway at all, in turns
+limited   a few calls get a 429, against none; then many do
 
 Each says what came out and whether the bar holds; the exit code is 1 if one does not.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -32,11 +34,17 @@ from typing import Any
 from benchmarks.draining import fill
 from lienworker.demo.site import DemoSite, demo_site
 from lienworker.gateway.reference import ReferenceGateway, reference_gateway
+from lienworker.gateway.reference.state import Request
 from lienworker.store.database import close
 
 #: Scraping with a Gateway that hangs, as a share of scraping without one.
 HANG_BAR = 0.90
 MOST_CALLS = 40
+#: Results a second with 3 % of 429, as a share of those without; and what each 429 asks for, s.
+LIMITED_BAR = 0.40
+LIMITED, ASKED = 0.03, 2
+#: With so many the endpoint pauses, for what was asked: not for times of our own, which begin at 24 s.
+MANY_LIMITED, OWN_PAUSE = 0.40, 20
 #: How a call can fail, with its share of all calls: 30 % together.
 WAYS = {
     "down": 0.05,
@@ -308,7 +316,60 @@ def _scrape(worker: Worker, site: DemoSite, pages: int) -> float:
     return float(pages / (86400 * (last - first)))
 
 
-BARS: dict[str, Callable[[Path], str]] = {"outage": outage, "storm": storm, "refused": refused, "hang": hang}
+def limited(root: Path, n: int = 2000, bar: float = LIMITED_BAR) -> str:
+    """A few 429 cost little, and no row goes before its own wait is over; with many, the endpoint pauses as asked."""
+    with demo_site() as site:
+        alone, _ = _delivered_a_second(root / "alone", site, n, 0.0)
+        with_some, refused = _delivered_a_second(root / "some", site, n, LIMITED)
+        pauses = _pauses_with_many(root / "many", site, max(20, n // 50))
+    ratio = with_some / alone
+    words = (
+        f"{with_some:.0f} results/s with {refused} calls told to wait {ASKED} s, {alone:.0f} without: {ratio:.2f} (bar:"
+        f" {bar:.2f}), none before its time; with {MANY_LIMITED:.0%} of 429 the endpoint paused {pauses} times as asked"
+    )
+    require(ratio >= bar, words)
+    return words
+
+
+def _delivered_a_second(folder: Path, site: DemoSite, n: int, share: float) -> tuple[float, int]:
+    """Results a second from the first request of an upload to the last reply, by the Gateway's log; how many 429."""
+    with reference_gateway() as gateway:
+        calls = _through(gateway, folder, site, n, share)
+    seconds = max(call.finished or 0.0 for call in calls) - min(call.time for call in calls)
+    return n / seconds, sum(call.status == 429 for call in calls)
+
+
+def _pauses_with_many(folder: Path, site: DemoSite, n: int) -> int:
+    with reference_gateway() as gateway:
+        calls = _through(gateway, folder, site, n, MANY_LIMITED)
+    times = sorted(call.time for call in calls if call.endpoint == "raw")
+    gaps = [later - sooner for sooner, later in itertools.pairwise(times)]
+    require(max(gaps) < OWN_PAUSE, f"{max(gaps):.0f} s without a call, where {ASKED} s were asked for")
+    pauses = sum(gap > 0.9 * ASKED for gap in gaps)
+    require(pauses >= n // 20, f"{pauses} pauses with {len(times)} calls")
+    return pauses
+
+
+def _through(gateway: ReferenceGateway, folder: Path, site: DemoSite, n: int, share: float) -> list[Request]:
+    """Parcels from the county to the Gateway, with times as in real life; returns the calls that brought them."""
+    gateway.fault("429", probability=share, seconds=ASKED, seed=1)
+    worker = worker_of(folder, gateway, LIENWORKER_GATEWAY_RETRY="30")
+    import_parcels(worker, site, n)
+    with worker.up():
+        worker.wait_for("results WHERE synced = 1", n, seconds=180 + n / 5)
+    require(not (early := gateway.state.too_early()), f"sent before its wait was over: {early[:3]}")
+    require(worker.rows("SELECT max(attempts) FROM outbox WHERE topic LIKE 'upload%'") == [(0,)], "a try was lost")
+    require(not worker.count("outbox WHERE state = 'parked'"), f"parked: {worker.states()}")
+    return [call for call in gateway.state.requests if call.endpoint in {"raw", "results"}]
+
+
+BARS: dict[str, Callable[[Path], str]] = {
+    "outage": outage,
+    "storm": storm,
+    "refused": refused,
+    "hang": hang,
+    "limited": limited,
+}
 
 
 def main() -> None:

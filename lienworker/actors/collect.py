@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 
 import dramatiq
 import redis
@@ -14,13 +15,15 @@ from periodiq import cron
 from lienworker.actors.app import broker, calmly, runtime
 from lienworker.actors.quick_turns import quick_turns
 from lienworker.actors.runtime import Runtime
+from lienworker.actors.upload_blame import judge_calls, trouble_of_call
 from lienworker.broker import BEAT
-from lienworker.gateway.outcomes import Accepted, Outcome, Refused
+from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
 from lienworker.gateway.wire import WorkReply
 from lienworker.intake.work import Taken, take_work
 from lienworker.outbox import breaker
-from lienworker.outbox.breaker import Gate, Trouble
+from lienworker.outbox.breaker import Gate
 from lienworker.outbox.turns import is_held_by, turn
+from lienworker.outbox.verdict import REMEMBERED
 from lienworker.store.clock import now_ms
 from lienworker.store.counts import task_counts
 from lienworker.store.database import DATABASE_TROUBLE, one_row, write
@@ -59,6 +62,8 @@ class Collector:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        # Answers that brought tasks are stored later: a transaction for each would cost more than it tells.
+        self._answered: deque[Accepted[WorkReply]] = deque(maxlen=REMEMBERED)
         asked = fact(NEXT_POLL)
         wait = (int(asked) - now_ms()) / 1000 if asked else 0.0
         # What the Gateway asked for outlives a turn and a restart; a clock that was wrong does not.
@@ -75,6 +80,9 @@ class Collector:
                         self._poll(room, is_probe=gate is Gate.PROBE)
                     continue
             stopping.wait(_LOOK_SECONDS)
+        if self._answered:
+            with write("collect_answers"):
+                self._remember_answers()
 
     def _poll(self, room: int, *, is_probe: bool) -> None:
         """Asks once. While tasks keep coming, the next poll is at once: a short reply does not mean an empty queue."""
@@ -83,13 +91,38 @@ class Collector:
                 breaker.start_probe("work")
         outcome = self._ask(room)
         if isinstance(outcome, Accepted):
+            self._answered.append(outcome)
             self._take(outcome.reply)
-            return
-        words, retry_after = outcome.words, None if isinstance(outcome, Refused) else outcome.retry_after
-        kind = outcome.reason if isinstance(outcome, Refused) else outcome.kind.value
-        logger.warning("no work from the Gateway: %s", words, extra={"action": "collect"})
+        else:
+            self._wait_after(outcome)
+
+    def _wait_after(self, failed: Refused | Unavailable) -> None:
+        """One failed call among others is waited for as asked, or a moment; a run of them opens the breaker."""
+        if isinstance(failed, Refused):  # no row was sent that could be to blame
+            failed = Unavailable(Kind.UNEXPECTED, failed.words)
+        logger.warning("no work from the Gateway: %s", failed.words, extra={"action": "collect"})
+        first_delay = self._runtime.settings.gateway_retry
         with write("collect_trouble"):
-            breaker.note_trouble("work", Trouble(kind, words, retry_after), self._runtime.settings.gateway_retry)
+            self._remember_answers()
+            ruling = judge_calls("work", [failed], first_delay)
+            if not ruling.open_until:
+                self._wait_for_this_one(failed, breaker.asked_ms(failed.retry_after, first_delay) / 1000)
+
+    def _remember_answers(self) -> None:
+        """Part of a larger transaction."""
+        judge_calls("work", list(self._answered), self._runtime.settings.gateway_retry)
+        self._answered.clear()
+
+    def _wait_for_this_one(self, failed: Unavailable, seconds: float) -> None:
+        if seconds <= _LONGEST_PAUSE:
+            self._poll_again_in(seconds)
+        else:  # the next turn would take so late a poll for that of a wrong clock
+            breaker.pause("work", trouble_of_call(failed), seconds)
+
+    def _poll_again_in(self, seconds: float) -> None:
+        """Part of a larger transaction."""
+        self._next_poll = time.monotonic() + seconds
+        set_fact(NEXT_POLL, str(now_ms() + int(1000 * seconds)))
 
     def _ask(self, room: int) -> Outcome[WorkReply]:
         errand = self._runtime.gateway_on_loop.work(min(room, _MOST), self._runtime.registry.names())
@@ -106,9 +139,9 @@ class Collector:
                 extra={"action": "collect"},
             )
         elif not reply.cut:
-            self._next_poll = time.monotonic() + reply.retry_after
             with write("collect_pause"):
-                set_fact(NEXT_POLL, str(now_ms() + int(1000 * reply.retry_after)))
+                self._poll_again_in(reply.retry_after)
+                self._remember_answers()
         if breaker.gate("work") is not Gate.CLOSED:
             with write("collect_success"):
                 breaker.note_success("work")

@@ -24,12 +24,14 @@ from lienworker.store.rollups import add_counts
 
 #: Threads kept free for relay, polling, heartbeat and uploads, so that none of them ever waits for pages.
 RESERVED_THREADS = 4
+#: Reports of tasks that ended without a result, under way at a time.
+MOST_REPORTS = 16
 #: How long a step may compute before others go ahead beside it, s; longer is a page that a parser hangs in.
 _COURTESY = 0.2
 
 
-class RawBound:
-    """How many raw files are under way at a time: one more after so many went well, half after trouble.
+class CallBound:
+    """How many calls of an endpoint are under way at a time: one more after so many went well, half after trouble.
 
     Two at least, where that is allowed: one of them may hang.
     """
@@ -82,8 +84,8 @@ class Runtime:
         self._computing_since = 0.0
         self._places = threading.BoundedSemaphore(max(1, holder.slots))
         self.uploading = threading.Lock()
-        self.last_success: dict[str, float] = {}
-        self.raw_bound = RawBound(settings.upload_concurrency)
+        self.raw_bound = CallBound(settings.upload_concurrency)
+        self.report_bound = CallBound(MOST_REPORTS)
         self.result_bound = ResultBound()
         self._gateway: GatewayClient | None = None
         self._fetcher: Fetcher | None = None

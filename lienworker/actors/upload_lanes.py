@@ -16,9 +16,9 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from lienworker.actors.convoy import Convoy, Course
-from lienworker.actors.runtime import Runtime
+from lienworker.actors.runtime import MOST_REPORTS, Runtime
+from lienworker.actors.upload_blame import SURELY_THE_DESTINATION
 from lienworker.actors.upload_outcomes import (
-    SURELY_THE_DESTINATION,
     RawFile,
     prepare_raws,
     prepare_results,
@@ -31,9 +31,11 @@ from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Unavailable
 from lienworker.gateway.taking_apart import Item, deliver_in_parts
 from lienworker.gateway.wire import ClosedReply, RawReply, ResultsReply
 from lienworker.outbox.entries import Claimed
+from lienworker.outbox.report_words import cleared
 from lienworker.outbox.uploads import Claim, claim_uploads, is_open, take_back
 
-_REPORTS_AT_A_TIME = 16
+#: Nobody else leaves until it is judged what these mean.
+_HALTING = SURELY_THE_DESTINATION | {Kind.RATE_LIMITED, Kind.DOWN}
 #: Raw files are claimed ahead, so many times what may be in the air: the air must not be empty during a commit.
 _AHEAD = 8
 #: After a claim that brought all there was, the next comes so much later, s: what is scraped meanwhile goes together.
@@ -59,6 +61,7 @@ class RawLane:
         self._doubtful: list[tuple[Claimed, Outcome[RawReply]]] = []
         self._doubtful_since = 0.0
         self._next_claim = 0.0
+        self._is_probing = False
 
     def __len__(self) -> int:
         return len(self._convoy) + len(self._doubtful)
@@ -67,6 +70,8 @@ class RawLane:
         """Fills up the queue; gives how many rows that were."""
         if self._doubtful:
             return 0
+        if self._convoy.waiting and not self._is_probing and is_open("upload_raw"):
+            self.call_back()  # another process has learned what these must not go against
         rows = self._claimed()
         files = prepare_raws(self._runtime, rows) if rows else []
         if files or self._convoy.waiting:
@@ -78,6 +83,7 @@ class RawLane:
         if self.pause() or self._convoy.waiting >= most // 2:
             return []
         rows = claim_uploads("upload_raw", most, self._claim)
+        self._is_probing = bool(rows) and is_open("upload_raw")
         is_all = 1 < len(rows) < most  # a single one may be a probe, and is no trickle
         self._next_claim = time.monotonic() + _PAUSE_SECONDS if is_all else 0.0
         return rows
@@ -137,6 +143,7 @@ class ResultLane:
         self._claim = claim
         self._news = news
         self._batch: tuple[list[Claimed], Future[list[Fate]]] | None = None
+        self._calls: list[Outcome[ResultsReply]] = []  # of this batch; there may be many until each fate is known
         self._may_be_more = True
         self._looked_at = 0.0
 
@@ -152,6 +159,7 @@ class ResultLane:
         self._looked_at = time.monotonic()
         batch = prepare_results(self._runtime, rows)
         if batch.items:
+            self._calls = []
             errand = deliver_in_parts([item for _, item in batch.items], self._submit)
             flight = asyncio.run_coroutine_threadsafe(errand, self._runtime.loop)
             self._batch = [row for row, _ in batch.items], flight
@@ -166,7 +174,7 @@ class ResultLane:
         if self._batch and self._batch[1].done():
             rows, flight = self._batch
             self._batch = None
-            store_results(self._runtime, list(zip(rows, flight.result(), strict=True)))
+            store_results(self._runtime, list(zip(rows, flight.result(), strict=True)), self._calls)
 
     def abandon(self) -> list[Claimed]:
         if self._batch is None:
@@ -177,7 +185,9 @@ class ResultLane:
         return rows
 
     async def _submit(self, items: list[Item]) -> Outcome[ResultsReply]:
-        return await _safely(self._runtime.gateway_on_loop.submit_results(items))
+        outcome = await _safely(self._runtime.gateway_on_loop.submit_results(items))
+        self._calls.append(outcome)
+        return outcome
 
 
 class ReportLane:
@@ -194,9 +204,9 @@ class ReportLane:
     def set_out(self) -> int:
         if self._convoy:
             return 0
-        rows = claim_uploads("report_failure", _REPORTS_AT_A_TIME, self._claim)
+        rows = claim_uploads("report_failure", MOST_REPORTS, self._claim)
         if rows:
-            self._convoy.load([(row, row) for row in rows], _REPORTS_AT_A_TIME)
+            self._convoy.load([(row, row) for row in rows], self._runtime.report_bound.now)
         return len(rows)
 
     def land(self) -> None:
@@ -212,7 +222,8 @@ class ReportLane:
         report = json.loads(row.payload or "{}")
         client = self._runtime.gateway_on_loop
         is_complete = report.get("verb") == "complete"
-        errand = client.complete(row.task_id) if is_complete else client.fail(row.task_id, report.get("words", ""))
+        words = cleared(str(report.get("words", "")))
+        errand = client.complete(row.task_id) if is_complete else client.fail(row.task_id, words)
         return await _safely(errand)
 
 
@@ -223,7 +234,7 @@ def _is_doubtful(outcome: Outcome[Any]) -> bool:
 def _course(outcome: Outcome[Any]) -> Course:
     if not isinstance(outcome, Unavailable):
         return Course.GO_ON
-    return Course.HALT if outcome.kind in SURELY_THE_DESTINATION else Course.REST
+    return Course.HALT if outcome.kind in _HALTING else Course.REST
 
 
 async def _safely(errand: Awaitable[Outcome[T]]) -> Outcome[T]:

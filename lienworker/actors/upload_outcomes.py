@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,13 @@ from typing import Any, cast
 from isal import isal_zlib
 
 from lienworker.actors.runtime import Runtime
+from lienworker.actors.upload_blame import SURELY_THE_DESTINATION, Ruling, judge_calls, trouble_of_call
 from lienworker.gateway.fates import FailedAlone, Fate, RefusedAlone, Stored, Undecided
 from lienworker.gateway.fitting import FitResult, fit_stored
 from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
 from lienworker.gateway.raw_form import raw_form
-from lienworker.gateway.wire import ClosedReply, RawReply
+from lienworker.gateway.wire import ClosedReply, RawReply, ResultsReply
 from lienworker.outbox import breaker, uploads
-from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.closing import end
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.parcel_order import keep_order, result_rows
@@ -35,11 +34,6 @@ logger = logging.getLogger(__name__)
 _LARGE = 256 * 1024
 _GZIP = 31  # how zlib calls it
 _UNREADABLE = cast("tuple[type[Exception], ...]", (OSError, isal_zlib.error))  # its stubs take it for an instance
-
-#: How long a success speaks for the destination, s.
-_JUST_NOW = 5.0
-#: Troubles that no row can cause: the breaker opens, whatever else went through.
-SURELY_THE_DESTINATION = {Kind.AUTH, Kind.RATE_LIMITED, Kind.DOWN, Kind.MISSING, Kind.REDIRECTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +139,11 @@ def store_raws(runtime: Runtime, outcomes: Sequence[tuple[Claimed, Outcome[RawRe
             if isinstance(outcome, Refused):
                 uploads.park(row, outcome.reason, outcome.words)
         _judge_destination(runtime, "raw", outcomes)
-    runtime.raw_bound.note(len(outcomes), is_well=not any(isinstance(outcome, Unavailable) for _, outcome in outcomes))
+    runtime.raw_bound.note(len(outcomes), is_well=not _any_failed(outcomes))
+
+
+def _any_failed(outcomes: Sequence[tuple[Claimed, Outcome[Any]]]) -> bool:
+    return any(isinstance(outcome, Unavailable) for _, outcome in outcomes)
 
 
 def store_reports(runtime: Runtime, outcomes: Sequence[tuple[Claimed, Outcome[ClosedReply]]]) -> None:
@@ -159,9 +157,13 @@ def store_reports(runtime: Runtime, outcomes: Sequence[tuple[Claimed, Outcome[Cl
             elif isinstance(outcome, Refused):
                 uploads.park(row, outcome.reason, outcome.words)
         _judge_destination(runtime, "tasks", outcomes)
+    runtime.report_bound.note(len(outcomes), is_well=not _any_failed(outcomes))
 
 
-def store_results(runtime: Runtime, fates: Sequence[tuple[Claimed, Fate]]) -> None:
+def store_results(
+    runtime: Runtime, fates: Sequence[tuple[Claimed, Fate]], calls: Sequence[Outcome[ResultsReply]]
+) -> None:
+    """Store what became of a batch, and what each of the calls came to that were made to find out."""
     with write("upload_result"):
         stored = [row for row, fate in fates if isinstance(fate, Stored)]
         refused = sum(isinstance(fate, RefusedAlone) for _, fate in fates)
@@ -170,14 +172,19 @@ def store_results(runtime: Runtime, fates: Sequence[tuple[Claimed, Fate]]) -> No
         delivered = uploads.results_delivered(stored)
         for row, fate in fates:
             _store_unsent(runtime, row, fate)
-        _judge_undecided(runtime, fates, any_stored=bool(stored))
-    runtime.result_bound.note(
-        len(fates), is_well=bool(stored) or not any(isinstance(fate, Undecided) for _, fate in fates)
-    )
+        _judge_undecided(runtime, fates, calls, any_stored=bool(stored))
+    _note_batch(runtime, fates, any_stored=bool(stored))
     for task_id in delivered:
         remove_pending(runtime.folder, task_id)
     if delivered:
         logger.info("delivered %d results", len(delivered), extra={"action": "delivered"})
+
+
+def _note_batch(runtime: Runtime, fates: Sequence[tuple[Claimed, Fate]], *, any_stored: bool) -> None:
+    """A 429 says nothing about the size of a batch; smaller ones would only be more calls."""
+    causes = [fate.cause.kind for _, fate in fates if isinstance(fate, Undecided)]
+    if Kind.RATE_LIMITED not in causes:
+        runtime.result_bound.note(len(fates), is_well=any_stored or not causes)
 
 
 def _store_unsent(runtime: Runtime, row: Claimed, fate: Fate) -> None:
@@ -189,17 +196,32 @@ def _store_unsent(runtime: Runtime, row: Claimed, fate: Fate) -> None:
         uploads.blame(row, "gateway_failed", fate.words, due_at, most=most)
 
 
-def _judge_undecided(runtime: Runtime, fates: Sequence[tuple[Claimed, Fate]], *, any_stored: bool) -> None:
+def _judge_undecided(
+    runtime: Runtime,
+    fates: Sequence[tuple[Claimed, Fate]],
+    calls: Sequence[Outcome[ResultsReply]],
+    *,
+    any_stored: bool,
+) -> None:
     undecided = [(row, fate) for row, fate in fates if isinstance(fate, Undecided)]
     if len(fates) == 1 and undecided and _blame_for_the_same(runtime, *undecided[0]):
         return
     if undecided and undecided[0][1].cause.perhaps_the_row and len(fates) > 1:
         breaker.note_first_failure("results")
+    ruling = _judge_result_calls(runtime, [fate.cause for _, fate in undecided], calls, any_stored=any_stored)
     for row, fate in undecided:
-        trouble = _trouble(fate.cause)
-        due_at = _open_breaker(runtime, "results", fate.cause, trouble, any_success=any_stored)
         # In a batch nobody can tell who it was; a row that was alone may be to blame.
-        uploads.put_off(row, trouble, due_at, perhaps_the_row=len(fates) == 1 and fate.cause.perhaps_the_row)
+        alone = len(fates) == 1 and fate.cause.perhaps_the_row
+        uploads.put_off(row, trouble_of_call(fate.cause), ruling.due_at(fate.cause), perhaps_the_row=alone)
+
+
+def _judge_result_calls(
+    runtime: Runtime, causes: Sequence[Unavailable], calls: Sequence[Outcome[ResultsReply]], *, any_stored: bool
+) -> Ruling:
+    """Each call was answered, and yet nothing was stored: that is a failure of the destination, and a sure one."""
+    everything_failed = [cause for cause in causes[:1] if cause.kind is Kind.FAILED and not any_stored]
+    sure = SURELY_THE_DESTINATION | {one.kind for one in everything_failed}
+    return judge_calls("results", [*calls, *everything_failed], runtime.settings.gateway_retry, sure)
 
 
 def _blame_for_the_same(runtime: Runtime, row: Claimed, fate: Undecided) -> bool:
@@ -215,33 +237,12 @@ def _blame_for_the_same(runtime: Runtime, row: Claimed, fate: Undecided) -> bool
 
 
 def _judge_destination(runtime: Runtime, endpoint: str, outcomes: Sequence[tuple[Claimed, Outcome[Any]]]) -> None:
-    """Blame the right one: a row only if it fails again while others go through, else the destination."""
+    """Blame the right one: a row only if it fails again while others go through, else the destination or nobody."""
     successes = sum(isinstance(outcome, Accepted) for _, outcome in outcomes)
     if successes or any(isinstance(outcome, Refused) for _, outcome in outcomes):  # a refusal is an answer, too
         breaker.note_success(endpoint, successes)
-    if successes:
-        runtime.last_success[endpoint] = time.monotonic()
-    failed = [(row, outcome) for row, outcome in outcomes if isinstance(outcome, Unavailable)]
-    for row, outcome in failed:
-        trouble = _trouble(outcome)
-        due_at = _open_breaker(runtime, endpoint, outcome, trouble, any_success=_recent_success(runtime, endpoint))
-        uploads.put_off(row, trouble, due_at, perhaps_the_row=outcome.perhaps_the_row)
-
-
-def _recent_success(runtime: Runtime, endpoint: str) -> bool:
-    """Whether others went through just now: then a failure says little about the destination."""
-    return time.monotonic() - runtime.last_success.get(endpoint, -1e9) < _JUST_NOW
-
-
-def _open_breaker(runtime: Runtime, endpoint: str, outcome: Unavailable, trouble: Trouble, *, any_success: bool) -> int:
-    """Opens the breaker unless others went through just now; gives the time from which a failed row may go again."""
-    first_delay = runtime.settings.gateway_retry
-    if any_success and outcome.kind not in SURELY_THE_DESTINATION:
-        breaker.call_off_probe(endpoint)  # if it was one: it says little, so another row makes the next at once
-        return now_ms() + breaker.delay_ms(1, first_delay, outcome.retry_after)
-    # One millisecond later than the probe, so that another row makes it.
-    return breaker.note_trouble(endpoint, trouble, first_delay) + 1
-
-
-def _trouble(outcome: Unavailable) -> Trouble:
-    return Trouble(outcome.kind.value, outcome.words, outcome.retry_after)
+    ruling = judge_calls(endpoint, [outcome for _, outcome in outcomes], runtime.settings.gateway_retry)
+    for row, outcome in outcomes:
+        if isinstance(outcome, Unavailable):
+            due_at = ruling.due_at(outcome)
+            uploads.put_off(row, trouble_of_call(outcome), due_at, perhaps_the_row=outcome.perhaps_the_row)

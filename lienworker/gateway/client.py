@@ -6,6 +6,7 @@ message, no repr and no log, not even where the other side echoes it.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +22,17 @@ from lienworker.errors import OperatorError
 from lienworker.gateway import jsontext, wire
 from lienworker.gateway.counting import Calls, counted
 from lienworker.gateway.forms import UploadForm, upload_form
-from lienworker.gateway.http import Exchange, Transport, judge_status, said
+from lienworker.gateway.http import ERROR_BODY, Exchange, Transport, judge_status, said
 from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
 from lienworker.gateway.replies import scrubber
 from lienworker.gateway.work import RETRY_WITHOUT_TASKS
 
 MEBIBYTE = 1024 * 1024
 LARGEST_CAPACITY = 100
+#: Bytes of a reply, by the name of its call; all others bring a word or two. A task is handed out once, so there is
+#: room for 100 of them with 160 KB each, and of what is larger all that arrived whole is kept. Results may bring a
+#: database's error for each of a batch.
+_LARGEST_REPLIES = {"gateway_work": 16 * MEBIBYTE, "gateway_results": MEBIBYTE, "gateway_heartbeat": MEBIBYTE // 4}
 _JSON = {"Content-Type": "application/json"}
 _NOTHING: Mapping[str, str] = {}
 _UNCLOSABLE = Refused(None, "this task id cannot be closed by URL", "cannot_be_closed_by_url")
@@ -74,7 +79,7 @@ class GatewayClient:
         worker_id: str,
         *,
         timeouts: Timeouts | None = None,
-        max_reply_bytes: int = 64 * MEBIBYTE,
+        max_reply_bytes: int = 16 * MEBIBYTE,
     ) -> None:
         """Raises OperatorError for an address, token or worker id that cannot go into a request."""
         self._base = _checked_base(base_url)
@@ -88,7 +93,8 @@ class GatewayClient:
         self.date: str | None = None
         address = URL(self._base)
         self._scrub = scrubber((token, address.raw_password or "", address.password or ""))
-        self._transport = Transport(max_reply_bytes, self._scrub)
+        self._max_reply_bytes = max_reply_bytes
+        self._transport = Transport(self._scrub)
 
     def __repr__(self) -> str:
         return f"GatewayClient({str(URL(self._base).with_user(None))!r})"
@@ -114,12 +120,20 @@ class GatewayClient:
         exchange = await self._send("gateway_work", "GET", url, self._timeouts.work)
         if isinstance(exchange, Unavailable):
             return exchange
+        if exchange.status == 200 and wire.is_large(exchange.body):
+            return await self._large_work(exchange)
         outcome = self._judge(exchange, wire.parse_work)
         if isinstance(outcome, Unavailable) and exchange.status == 200:
             # The Gateway counts these as handed out. What arrived whole is kept.
             salvaged = wire.salvage_work(exchange.body)
             return Accepted(salvaged) if salvaged else outcome
         return outcome
+
+    async def _large_work(self, exchange: Exchange) -> Outcome[wire.WorkReply]:
+        """Reads it in a thread: the loop has pages and uploads to attend to. What arrived whole is kept here, too."""
+        is_cut = exchange.broken is not None
+        reply = await asyncio.to_thread(wire.salvage_work, exchange.body, cut=is_cut)
+        return Accepted(reply) if reply else exchange.broken or self._garbage(exchange)
 
     @counted("raw")
     async def upload_raw(
@@ -241,7 +255,8 @@ class GatewayClient:
         )
         sent = {**self._headers, **headers} if with_token else headers
         reach(point, "before_request")
-        exchange = await self._transport.exchange(method, url, headers=sent, timeout=limits, data=data)
+        limit = min(_LARGEST_REPLIES.get(point, ERROR_BODY), self._max_reply_bytes)
+        exchange = await self._transport.exchange(method, url, headers=sent, timeout=limits, limit=limit, data=data)
         reach(point, "after_reply")
         return exchange
 
@@ -255,6 +270,9 @@ class GatewayClient:
             reply = None
         if reply is not None:
             return Accepted(reply)
+        return self._garbage(exchange)
+
+    def _garbage(self, exchange: Exchange) -> Unavailable:
         words = said(exchange, self._scrub) or "empty"
         return Unavailable(Kind.GARBAGE, f"HTTP {exchange.status} that a Gateway does not give: {words}")
 

@@ -10,11 +10,13 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from lienworker.fetching.body import read_body
+from lienworker.fetching.failures import FetchError
 from lienworker.gateway.outcomes import Kind, Refused, Unavailable
 from lienworker.gateway.replies import error_words, plain_words, retry_after
 
-_CHUNK = 65_536
-_ERROR_BODY = 65_536
+#: No more is read of a reply that brings nothing but words.
+ERROR_BODY = 65_536
 # 4xx by which the Gateway speaks of what was sent, not of itself. 408, 425 and the like are not among them.
 _ROW_STATUSES = frozenset({400, 409, 411, 413, 414, 415, 422, 431})
 
@@ -32,22 +34,29 @@ class Exchange:
 class Transport:
     """The connection pool of one event loop. A client used on another loop gets a fresh one there."""
 
-    def __init__(self, max_reply_bytes: int, scrub: Callable[[str], str]) -> None:
-        self._max_reply_bytes = max_reply_bytes
+    def __init__(self, scrub: Callable[[str], str]) -> None:
         self._scrub = scrub
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def exchange(
-        self, method: str, url: URL, *, headers: Mapping[str, str], timeout: aiohttp.ClientTimeout, data: Any = None
+        self,
+        method: str,
+        url: URL,
+        *,
+        headers: Mapping[str, str],
+        timeout: aiohttp.ClientTimeout,
+        limit: int,
+        data: Any = None,
     ) -> Exchange | Unavailable:
-        """Sends one request and reads the reply. Redirects are not followed: the token would go along."""
+        """Sends one request and reads the reply, up to `limit` bytes. Redirects are not followed: the token would go
+        along."""
         session = self._session_here()
         try:
             async with session.request(
                 method, url, headers=headers, data=data, timeout=timeout, allow_redirects=False
             ) as response:
-                return await self._read(response)
+                return await self._read(response, limit)
         except _FAILURES as failure:
             return self._unavailable(failure)
 
@@ -56,20 +65,16 @@ class Transport:
             await self._session.close()
         self._session = None
 
-    async def _read(self, response: aiohttp.ClientResponse) -> Exchange:
-        limit = self._max_reply_bytes if response.status < 300 else min(_ERROR_BODY, self._max_reply_bytes)
-        body = bytearray()
+    async def _read(self, response: aiohttp.ClientResponse, limit: int) -> Exchange:
+        limit = limit if response.status < 300 else min(ERROR_BODY, limit)
+        chunks: list[bytes] = []
         broken: Unavailable | None = None
         try:
-            async for chunk in response.content.iter_chunked(_CHUNK):
-                body += chunk
-                if len(body) > limit:
-                    broken = Unavailable(Kind.GARBAGE, f"the reply is larger than {limit} bytes")
-                    response.close()
-                    break
+            if not await read_body(response, limit, chunks):
+                broken = Unavailable(Kind.GARBAGE, f"the reply is larger than {limit} bytes")
         except _FAILURES as failure:
             broken = self._unavailable(failure)
-        return Exchange(response.status, response.headers, bytes(body[:limit]), broken)
+        return Exchange(response.status, response.headers, b"".join(chunks), broken)
 
     def _session_here(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
@@ -88,6 +93,7 @@ def _new_session() -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Accept-Encoding": "identity", "User-Agent": "lienworker"},
         trust_env=False,
+        auto_decompress=False,  # `read_body` unpacks, and stops at the limit
     )
     # aiohttp repeats a GET whose connection broke. A repeated poll would take a second load of tasks and hide that
     # the first was lost. There is no public switch; a test says if this one stops working.
@@ -96,7 +102,10 @@ def _new_session() -> aiohttp.ClientSession:
 
 
 # What the network and the other side can do to us. ValueError: headers and addresses that aiohttp cannot parse.
-_FAILURES = (aiohttp.ClientError, OSError, TimeoutError, EOFError, ValueError)
+# FetchError: a packed reply that cannot be unpacked.
+_FAILURES = (aiohttp.ClientError, OSError, TimeoutError, EOFError, ValueError, FetchError)
+
+_UNREADABLE = (aiohttp.ClientResponseError, ValueError, FetchError)
 
 
 def _kind(failure: BaseException) -> Kind:
@@ -104,7 +113,9 @@ def _kind(failure: BaseException) -> Kind:
         return Kind.DOWN
     if isinstance(failure, TimeoutError):
         return Kind.TIMEOUT
-    if isinstance(failure, aiohttp.ClientResponseError | ValueError) and not isinstance(failure, aiohttp.InvalidURL):
+    if isinstance(failure, aiohttp.ClientResponseError | ValueError | FetchError) and not isinstance(
+        failure, aiohttp.InvalidURL
+    ):
         return Kind.GARBAGE
     return Kind.RESET
 
@@ -126,7 +137,7 @@ def judge_status(exchange: Exchange, scrub: Callable[[str], str]) -> Refused | U
 def said(exchange: Exchange, scrub: Callable[[str], str]) -> str:
     """The words of a reply. Scrubbed before they are shortened, which could cut a secret in two, and after JSON's
     escapes are undone, which could complete one."""
-    body = scrub(exchange.body.decode("utf-8", "replace"))
+    body = scrub(exchange.body[:ERROR_BODY].decode("utf-8", "replace"))
     return scrub(error_words(body, exchange.headers.get("Content-Type", "")))
 
 

@@ -15,10 +15,14 @@ from lienworker.gateway import jsontext
 
 LONGEST_RETRY_AFTER = 86_400.0
 _MOST_ERRORS = 1000
+_LONGEST_ERROR = 1000
+_MOST_COMMANDS, _LONGEST_COMMAND = 20, 100
 _LONGEST_WORDS = 500
+#: Of an HTML page no more is looked at: the patterns below take longer than in proportion.
+_LONGEST_HTML = 4096
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
-_TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
-_TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
+_TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def _command_name(command: Any) -> str:
     """The contract does not say what a command looks like: a word, or an object with the word under a usual name."""
     if isinstance(command, dict):
         command = next((command[key] for key in ("command", "name", "type", "action") if key in command), "")
-    return command.strip().lower() if isinstance(command, str) else ""
+    return plain_words(command)[:_LONGEST_COMMAND].lower() if isinstance(command, str) else ""
 
 
 def _count(value: Any) -> int | None:
@@ -105,7 +109,8 @@ def parse_results(value: Any, sent: int) -> ResultsReply | None:
 
 def _errors(value: Any) -> tuple[str, ...]:
     listed = value if isinstance(value, list) else [] if value is None else [value]
-    return tuple(one if isinstance(one, str) else jsontext.encode(one) for one in listed[:_MOST_ERRORS])
+    words = (one if isinstance(one, str) else jsontext.encode(one) for one in listed[:_MOST_ERRORS])
+    return tuple(one[:_LONGEST_ERROR] for one in words)
 
 
 def parse_raw(value: Any) -> RawReply | RawFailure | None:
@@ -113,8 +118,14 @@ def parse_raw(value: Any) -> RawReply | RawFailure | None:
     if not isinstance(value, dict) or not isinstance(value.get("status"), str):
         return None
     if value["status"] == "ok":
-        return RawReply(str(value.get("path", "")))
-    return RawFailure(plain_words(str(value.get("message") or value.get("error") or value["status"])))
+        return RawReply(_short(value.get("path")))
+    said = (value.get(name) for name in ("message", "error", "status"))
+    return RawFailure(next(filter(None, map(_short, said)), "no words"))
+
+
+def _short(value: Any) -> str:
+    """Return a text or a number as words that a person reads; nothing of what may be nested."""
+    return plain_words(str(value)) if isinstance(value, str | int | float) and value else ""
 
 
 def parse_closed(value: Any) -> ClosedReply | None:
@@ -129,7 +140,7 @@ def parse_heartbeat(value: Any) -> HeartbeatReply | None:
         return None
     commands = value.get("commands")
     listed = commands if isinstance(commands, list) else [] if commands is None else [commands]
-    return HeartbeatReply(acknowledged, tuple(one for one in listed if one is not None))
+    return HeartbeatReply(acknowledged, tuple(one for one in listed[:_MOST_COMMANDS] if one is not None))
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
@@ -178,8 +189,9 @@ def error_words(body: str, content_type: str = "") -> str:
     """What an error reply says, in one short line, whether it is text, JSON, HTML or nothing."""
     text = body.strip()
     if "html" in content_type or text[:200].lower().lstrip().startswith(("<!doctype", "<html")):
-        title = _TITLE.search(text)
-        return "an HTML page: " + plain_words(title[1] if title else _TAGS.sub(" ", text))
+        page = text[:_LONGEST_HTML]
+        title = _TITLE.search(page)
+        return "an HTML page: " + plain_words(title[1] if title else _TAGS.sub(" ", page))
     try:
         return plain_words(_json_words(jsontext.decode(text)) or text)
     except ValueError:
@@ -192,7 +204,7 @@ def _json_words(value: Any) -> str:
         return inner
     if not isinstance(inner, dict):
         return ""
-    return ": ".join(str(inner[name]) for name in ("code", "message") if inner.get(name))
+    return ": ".join(filter(None, (_short(inner.get(name)) for name in ("code", "message"))))
 
 
 def plain_words(text: str) -> str:

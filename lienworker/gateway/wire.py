@@ -27,7 +27,7 @@ from lienworker.gateway.replies import (
     parse_results,
     retry_after,
 )
-from lienworker.gateway.work import WorkReply, WorkTask, parse_task, parse_work, salvage_work
+from lienworker.gateway.work import WorkReply, WorkTask, is_large, parse_task, parse_work, salvage_work
 
 __all__ = [
     "ClosedReply",
@@ -44,6 +44,7 @@ __all__ = [
     "fit_result",
     "fit_stored",
     "heartbeat_body",
+    "is_large",
     "parse_closed",
     "parse_heartbeat",
     "parse_raw",

@@ -6,6 +6,8 @@ and nothing here raises. What cannot be done with an odd task is for its later s
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -21,9 +23,20 @@ RETRY_WITHOUT_TASKS = 30.0
 RETRY_BOUNDS = (1.0, 3600.0)
 NORMAL_PRIORITY = 3
 
+#: More is asked for by nobody (a call brings 100 at most); what comes beyond it is not read.
+MOST_TASKS = 1000
+#: What is no object is told once or twice, not a million times.
+_MOST_OTHERS = 10
+#: A reply that is larger is read task by task, off the event loop, bytes.
+_LARGE = 256 * 1024
+#: So many values of one reply are decoded, 100 to 200 bytes each: 100 tasks may have ten thousand each.
+_MOST_VALUES = 1_000_000
+#: Characters of a field. Longer is nothing that a URL, a file name or a line of the log could carry.
+_LONGEST_TEXT, _LONGEST_URL = 1000, 8192
+
+_TASK_ID = re.compile(r'"task_id"\s*:\s*"([^"\\]{1,1000})"')
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_TASKS_BEGIN = re.compile(r'"tasks"\s*:\s*\[')
-_BETWEEN_TASKS = re.compile(r"[\s,]*")
+_TASKS_BEGIN = re.compile(r'"tasks"\s*:\s*\[|\A\ufeff?\s*\[')
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +44,7 @@ class WorkTask:
     """One task; an empty text is a value that was missing or could not be read, `problems` says which and why.
 
     `raw_json` is the whole of what came, as ASCII JSON. It and `proxy` may hold credentials: not for logs.
+    Of one that is not `is_readable` nothing is known but its id.
     """
 
     task_id: str
@@ -46,6 +60,7 @@ class WorkTask:
     proxy: Any = field(repr=False)
     raw_json: str = field(repr=False)
     problems: tuple[str, ...] = ()
+    is_readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +78,13 @@ class _Reader:
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
 
-    def text(self, source: Mapping[str, Any], name: str, *, optional: bool = False) -> str:
+    def text(
+        self, source: Mapping[str, Any], name: str, *, optional: bool = False, longest: int = _LONGEST_TEXT
+    ) -> str:
         value = source.get(name)
+        if isinstance(value, str) and len(value) > longest:  # cut, it would name something else
+            self.problems.append(f"{name} is longer than {longest} characters")
+            return ""
         if isinstance(value, str):
             if not value and not optional:
                 self.problems.append(f"{name} is empty")
@@ -74,7 +94,7 @@ class _Reader:
                 self.problems.append(f"{name} is missing")
             return ""
         self.problems.append(f"{name} is not text")
-        return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+        return str(value)[:longest] if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
     def _storable(self, name: str, value: str) -> str:
         fixed = _LONE_SURROGATE.sub("\ufffd", value)
@@ -132,7 +152,7 @@ def parse_task(value: Any) -> WorkTask:
         parcel_id=reader.text(target, "parcel_id"),
         state=reader.text(target, "state"),
         county=reader.text(target, "county"),
-        url=reader.text(target, "url", optional=True) or None,
+        url=reader.text(target, "url", optional=True, longest=_LONGEST_URL) or None,
         priority=reader.priority(task),
         created_at=reader.moment(task),
         target=target,
@@ -155,7 +175,9 @@ def parse_work(value: Any) -> WorkReply | None:
 
 
 def _reply(values: list[Any], asked: Any) -> WorkReply:
-    tasks = tuple(parse_task(value) for value in values if value is not None)
+    objects = [value for value in values if isinstance(value, dict)][:MOST_TASKS]
+    others = [value for value in values if value is not None and not isinstance(value, dict)][:_MOST_OTHERS]
+    tasks = tuple(parse_task(value) for value in (*objects, *others))
     return WorkReply(tasks, _retry_after(asked, RETRY_WITH_TASKS if tasks else RETRY_WITHOUT_TASKS))
 
 
@@ -169,21 +191,53 @@ def _retry_after(value: Any, usual: float) -> float:
     return min(max(seconds, low), high) if math.isfinite(seconds) else usual
 
 
-def salvage_work(body: bytes) -> WorkReply | None:
-    """The tasks that arrived whole in a reply that broke off; None if there is not one.
+def is_large(body: bytes) -> bool:
+    """Return whether a reply is to be read by `salvage_work`, off the event loop, and not to be decoded at once."""
+    return len(body) > _LARGE
 
-    The Gateway counts them as handed out: thrown away here, they would be lost for good.
+
+def salvage_work(body: bytes, *, cut: bool = True) -> WorkReply | None:
+    """Read a reply that broke off, or is large, each task by itself; None if there is not one.
+
+    The Gateway counts them as handed out: thrown away here, they would be lost for good. So one that cannot be read
+    costs no other. The time it takes is in proportion to the text, whatever stands in it, and so is the memory.
     """
     text = body.decode("utf-8", "replace")
     begin = _TASKS_BEGIN.search(text)
-    found: list[Any] = []
-    position = begin.end() if begin else len(text)
-    while position < len(text):
-        try:
-            value, position = jsontext.decode_at(text, position)
-        except ValueError:
-            break
-        found.append(value)
-        position = _BETWEEN_TASKS.match(text, position).end()  # type: ignore[union-attr]  # matches the empty text
-    tasks = tuple(parse_task(value) for value in found if isinstance(value, dict))
-    return WorkReply(tasks, RETRY_WITH_TASKS, cut=True) if tasks else None
+    found = jsontext.objects_in_array(text, begin.end()) if begin else iter(())
+    left = _MOST_VALUES
+    tasks: list[WorkTask] = []
+    for start, end, values in itertools.islice(found, MOST_TASKS):
+        one = text[start:end]
+        tasks.append(_read_one(one) if values <= left else _unreadable(one, "the task has too much in it"))
+        left -= values if values <= left else 0
+    return WorkReply(tuple(tasks), RETRY_WITH_TASKS, cut=cut) if tasks else None
+
+
+def _read_one(text: str) -> WorkTask:
+    try:
+        return parse_task(jsontext.decode(text))
+    except ValueError:
+        return _unreadable(text, "the task is not JSON")
+
+
+def _unreadable(text: str, problem: str) -> WorkTask:
+    """Its id is looked for, so that the Gateway can be told."""
+    found = _TASK_ID.search(text)
+    nothing: Mapping[str, Any] = {}
+    return WorkTask(
+        task_id=found[1] if found else "",
+        type="",
+        platform="",
+        parcel_id="",
+        state="",
+        county="",
+        url=None,
+        priority=NORMAL_PRIORITY,
+        created_at=None,
+        target=nothing,
+        proxy=None,
+        raw_json=json.dumps(text),
+        problems=(problem,),
+        is_readable=False,
+    )

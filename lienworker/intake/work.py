@@ -25,6 +25,7 @@ from lienworker.store.tasks import NewTask
 #: The kinds of task that a worker can do. An empty one is what early Gateways sent.
 _FIRST_YEAR = 2000
 _NO_PROXY: tuple[Any, ...] = (None, "", {})
+_LONGEST_PROXY = 2048
 _PROXY_SCHEMES = {"http", "https", "socks4", "socks5", "socks5h"}
 _TYPES = {"", "scrape", "scrape_parcel", "parcel"}
 
@@ -92,6 +93,8 @@ def _made_up_id(task: WorkTask) -> str:
 def _url_of(task: WorkTask, registry: Registry) -> str:
     if not task.task_id:
         raise PageError("bad_task", "the task has no id")
+    if not task.is_readable:
+        raise PageError("bad_task", "; ".join(task.problems))
     if task.type.lower() not in _TYPES:
         raise PageError("unknown_type", f"tasks of type {task.type!r} cannot be done")
     if task.url:
@@ -128,7 +131,7 @@ def _fail_at_once(new: NewTask, problem: PageError) -> bool:
         return False
     tasks.insert_tasks({new.task_id: new})
     tasks.mark_failed(new.task_id, problem.reason, problem.detail)
-    report_failure(new.task_id, problem.reason, problem.detail)
+    report_failure(new.task_id, problem.reason)
     return True
 
 
@@ -138,6 +141,7 @@ def proxy_url(proxy: Any) -> str | None:
         url = proxy.strip() if isinstance(proxy, str) else _proxy_of_parts(proxy)
         parts = urlsplit(url or "")
         is_good = parts.scheme in _PROXY_SCHEMES and parts.hostname and storable(url or "") == url
+        is_good = is_good and len(url or "") <= _LONGEST_PROXY
         return url if is_good else None
     except ValueError:  # half a character, a broken port
         return None

@@ -2,6 +2,7 @@
 
 Closed: calls go out. Open: nothing goes out until the time for a probe has come. A probe is one call, with another row
 each time; if it goes through, the breaker closes and everything returns to speed. Rows lose nothing meanwhile.
+It opens on an outage, for times of our own that grow, and on many 429, for what was asked; `verdict` tells them apart.
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ from enum import Enum
 from typing import Any
 
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
+from lienworker.outbox.verdict import Verdict, judge, remember
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import dict_rows, execute, one_row, storable
 
 #: A probe whose process died is taken for failed after this long.
 _PROBE_MS = 120_000
 _LONGEST = 300.0
+#: A pause that nobody gave a length for, and the shortest one: 0 s, taken at its word, would be a busy loop. In s.
+_USUAL_PAUSE, _SHORTEST_PAUSE = 5.0, 1.0
+#: So long the last calls speak for the destination; what they say is old news then, ms.
+_NEWS_MS = 60_000
 #: How often a row may fail while others go through, before it is parked, where the way is clean.
 LEAST_BLAME = 3
 #: So unlikely must it be that a row failed so often by chance alone.
@@ -78,9 +84,10 @@ def note_success(endpoint: str, n: int = 1, *, calls: int | None = None) -> None
         " recent_tries = recent_tries * ? + excluded.recent_tries, recent_failures = recent_failures * ?",
         (endpoint, n, calls, _MEMORY**calls, _MEMORY**calls),
     )
+    # With it the 429 are forgotten that it was paused for: that pause was kept.
     execute(
-        "UPDATE breakers SET is_open = 0, is_probing = 0, failures = 0, kind = NULL, words = NULL, since = NULL"
-        " WHERE endpoint = ? AND is_open = 1 AND (is_probing = 1 OR retry_at <= ?)",
+        "UPDATE breakers SET is_open = 0, is_probing = 0, failures = 0, kind = NULL, words = NULL, since = NULL,"
+        " last_calls = '' WHERE endpoint = ? AND is_open = 1 AND (is_probing = 1 OR retry_at <= ?)",
         (endpoint, now),
     )
 
@@ -100,6 +107,41 @@ def most_blame(endpoint: str) -> int:
     tries, failures = row or (0.0, 0.0)
     chance = min(0.9, failures / tries) if tries else 0.0
     return LEAST_BLAME if chance < 0.01 else max(LEAST_BLAME, math.ceil(math.log(_BY_CHANCE) / math.log(chance)))
+
+
+def note_calls(endpoint: str, group: str) -> Verdict:
+    """Remember what calls came to that ended together, and judge them. Part of a larger transaction."""
+    now = now_ms()
+    last, at = one_row("SELECT last_calls, last_call_at FROM breakers WHERE endpoint = ?", (endpoint,)) or ("", 0)
+    before = last if now - at < _NEWS_MS else ""
+    execute(
+        "INSERT INTO breakers (endpoint, last_calls, last_call_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " last_calls = excluded.last_calls, last_call_at = excluded.last_call_at",
+        (endpoint, remember(before, group), now),
+    )
+    return judge(before, group)
+
+
+def pause(endpoint: str, trouble: Trouble, first_delay: float) -> int:
+    """Open the breaker for exactly what was asked; return the time of the probe. Part of a larger transaction.
+
+    No failure is counted: times of our own, which grow, are for outages.
+    """
+    now = now_ms()
+    execute(
+        "INSERT INTO breakers (endpoint, is_open, retry_at, kind, words, since) VALUES (?, 1, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET is_open = 1, is_probing = 0, kind = excluded.kind, words = excluded.words,"
+        " retry_at = CASE WHEN is_open AND NOT is_probing THEN max(retry_at, excluded.retry_at)"
+        " ELSE excluded.retry_at END, since = coalesce(since, excluded.since)",
+        (
+            endpoint,
+            now + asked_ms(trouble.retry_after, first_delay),
+            trouble.kind,
+            storable(trouble.words),
+            rfc3339(now),
+        ),
+    )
+    return int(one_row("SELECT retry_at FROM breakers WHERE endpoint = ?", (endpoint,))[0])
 
 
 def note_trouble(endpoint: str, trouble: Trouble, first_delay: float) -> int:
@@ -131,6 +173,12 @@ def delay_ms(failures: int, first_delay: float, retry_after: float | None, chanc
     own = min(_LONGEST, first_delay * 2 ** min(failures - 1, 20))
     own *= 0.8 + 0.4 * (random.random() if chance is None else chance)  # dice, not secrets  # noqa: S311 # nosec B311
     return int(1000 * max(own, min(retry_after or 0.0, LONGEST_RETRY_AFTER)))
+
+
+def asked_ms(retry_after: float | None, first_delay: float) -> int:
+    """Return how long a 429 makes wait: what was asked; where nothing was, a moment."""
+    usual = min(_USUAL_PAUSE, first_delay)
+    return int(1000 * (usual if retry_after is None else min(max(retry_after, _SHORTEST_PAUSE), LONGEST_RETRY_AFTER)))
 
 
 def successes(endpoint: str) -> int:

@@ -66,7 +66,7 @@ def fail(row: Claimed, reason: str, error: str) -> bool:
     note_try(row.id, row.task_id, row.topic, reason, error)
     tasks.note_attempt(row.task_id, reason, error)
     tasks.mark_failed(row.task_id, reason, error)
-    report_failure(row.task_id, reason, error)
+    report_failure(row.task_id, reason)
     return True
 
 
@@ -76,7 +76,7 @@ def expire(row: Claimed) -> bool:
     if not end(row, reason="expired"):
         return False
     tasks.mark_failed(row.task_id, "expired", words, status="expired")
-    report_failure(row.task_id, "expired", words)
+    report_failure(row.task_id, "expired")
     say_failed(row.task_id, row.topic, "expired")
     return True
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 
 from lienworker.outbox.entries import BLOCKED, Claimed, Entry, add_entries
+from lienworker.outbox.report_words import report_words
 from lienworker.store.clock import now_ms
 from lienworker.store.database import execute, one_row
 
@@ -67,9 +68,12 @@ def withdraw_reports(task_id: str) -> None:
     )
 
 
-def report_failure(task_id: str, reason: str, error: str) -> None:
-    """A task from the Gateway has failed for good: the Gateway is told, through the outbox like all else."""
-    _report(task_id, "fail", f"{reason}: {error}"[:1000])
+def report_failure(task_id: str, reason: str) -> None:
+    """A task from the Gateway has failed for good: the Gateway is told, through the outbox like all else.
+
+    It is told the reason. The sentence for people stays here, since it may name what is inside our network.
+    """
+    _report(task_id, "fail", report_words(reason))
 
 
 def report_completion(task_id: str) -> None:
@@ -82,9 +86,9 @@ def close_again(task_id: str) -> None:
 
     A task that is still on its way, or whose result is, will be closed by what is to come.
     """
-    status, reason, error = one_row("SELECT status, reason, last_error FROM tasks WHERE task_id = ?", (task_id,))
+    status, reason = one_row("SELECT status, reason FROM tasks WHERE task_id = ?", (task_id,))
     if status in {"failed", "expired"}:
-        _report(task_id, "fail", f"{reason}: {error}"[:1000], again=True)
+        _report(task_id, "fail", report_words(reason or ""), again=True)
     elif status == "completed" and one_row(_RESULT_TO_COME, (task_id,)) is None:
         _report(task_id, "complete", "", again=True)
 

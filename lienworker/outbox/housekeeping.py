@@ -54,7 +54,7 @@ def _fail_waiting(host: str, reason: str, give_up: float) -> int:
             )
             note_try(row_id, task_id, "fetch", "host_down", words)
             tasks.mark_failed(task_id, "host_down", words)
-            report_failure(task_id, "host_down", words)
+            report_failure(task_id, "host_down")
             say_failed(task_id, "fetch", "host_down")
         if len(rows) < _CHUNK:
             try_afresh(host)

@@ -280,5 +280,5 @@ def _free_row(row: dict[str, Any], *, guilty: bool) -> None:
     if convicted and is_step:
         words = f"{words} That happened {MOST_CRASHES} times."
         tasks.mark_failed(row["task_id"], "worker_died", words)
-        report_failure(row["task_id"], "worker_died", words)
+        report_failure(row["task_id"], "worker_died")
         say_failed(row["task_id"], row["topic"], "worker_died")

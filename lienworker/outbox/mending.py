@@ -109,10 +109,10 @@ def deliver_again(task_ids: list[str]) -> None:
 def report_again() -> int:
     """Failures of tasks of the Gateway that no row would report; gives their number. Part of a larger transaction."""
     rows = all_rows(
-        "SELECT task_id, coalesce(reason, 'unknown'), coalesce(last_error, '') FROM tasks t WHERE source = 'gateway'"
+        "SELECT task_id, coalesce(reason, 'unknown') FROM tasks t WHERE source = 'gateway'"
         " AND status IN ('failed', 'expired') AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.task_id = t.task_id"
         " AND o.topic = 'report_failure' AND o.generation = t.generation)"
     )
-    for task_id, reason, error in rows:
-        report_failure(task_id, reason, error)
+    for task_id, reason in rows:
+        report_failure(task_id, reason)
     return len(rows)

@@ -72,5 +72,5 @@ def _cancel(task_id: str) -> bool:
     ).rowcount
     if cancelled:
         tasks.mark_failed(task_id, "cancelled", "Cancelled by hand.")
-        report_failure(task_id, "cancelled", "Cancelled by hand.")
+        report_failure(task_id, "cancelled")
     return bool(cancelled)

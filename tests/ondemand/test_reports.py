@@ -34,7 +34,7 @@ def test_a_failure_is_reported_with_its_reason(here: Desk, gateway: ReferenceGat
     here.upload()
     record = gateway.state.tasks["t-1"]
     assert record.state == "failed"
-    assert json.loads(record.error) == {"error": "http_404: The site says 404."}
+    assert json.loads(record.error) == {"error": "http_404: The site answered with HTTP 404."}
     assert here.states("report_failure") == {"delivered": 1}
 
 

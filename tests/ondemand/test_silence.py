@@ -89,7 +89,7 @@ def leave_rows_behind(node: Node, site: DemoSite) -> None:
         here.add(4)
         new = [NewTask("gateway", row["url"], "demo", task_id=row["parcel_id"]) for row in site.parcels(2, start=50)]
         with write("test"):
-            report_failure("p1", "why", "not")
+            report_failure("p1", "why")
             register_in_transaction(new)
     close()
 

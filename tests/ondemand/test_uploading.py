@@ -86,7 +86,7 @@ def test_a_reply_that_proves_nothing_is_asked_for_again(
     here.add(20)
     here.add(1, name="bad", platform="atlantis")
     with write("test"):
-        report_failure("bad1", "why", "not")
+        report_failure("bad1", "why")
     gateway.fault(fault, endpoint=endpoint, count=1)
     here.upload_until()
     assert here.states() == {"delivered": 43}
@@ -380,8 +380,8 @@ def test_a_pause_that_the_gateway_asks_for_is_kept(
 
 def test_a_pause_is_kept_though_calls_that_were_under_way_succeed_later(here: Desk, gateway: ReferenceGateway) -> None:
     here.add(12)
-    gateway.fault("429", endpoint="raw", seconds=2, count=1)
-    gateway.fault("slow", endpoint="raw", seconds=0.4, count=3)  # of the first four calls, one is refused at once
+    gateway.fault("429", endpoint="raw", seconds=2, count=2)
+    gateway.fault("slow", endpoint="raw", seconds=0.4, count=2)  # of the first four calls, two are refused at once
     here.upload()
     first = next(call for call in gateway.state.calls("raw") if call.status == 429)
     too_early = [call.time - first.time for call in gateway.state.calls("raw") if 0.39 < call.time - first.time < 1.9]
@@ -467,7 +467,8 @@ def test_a_probe_that_fails_just_after_others_went_through_does_not_keep_the_bre
     """They were under way when the breaker opened: the failure says little, and so the next probe is at once."""
     here.add(4)
     open_breaker("raw")
-    here.runtime.last_success["raw"] = time.monotonic()
+    with write("test"):
+        breaker.note_calls("raw", "aaa")
     gateway.fault("500", endpoint="raw", count=1)
     here.upload_until(20)
     assert len(gateway.state.results) == 4

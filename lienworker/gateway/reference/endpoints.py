@@ -49,7 +49,7 @@ async def results(state: GatewayState, request: web.BaseRequest, entry: Request)
         rows = decoding.decode_results(await request.read())
     except BadBodyError as problem:
         return text_reply(400, str(problem))
-    entry.items = len(rows)
+    entry.items, entry.names = len(rows), tuple(row.task_id for row in rows)
     return json_reply(state.store_results(rows[: entry.stored_part], entry.worker_id).reply())
 
 
@@ -58,12 +58,24 @@ async def raw_files(state: GatewayState, request: web.BaseRequest, entry: Reques
         name, content, metadata = read_upload(request.headers.get("Content-Type", ""), await request.read())
     except BadBodyError as problem:
         return text_reply(400, str(problem))
+    entry.names = (name,)
     if state.raw_name_fails(name):
         return text_reply(500, "failed to store file")
     stored = state.store_raw(name, content, metadata, entry.worker_id)
     if isinstance(stored, RawFile):
         return json_reply({"status": "ok", "path": f"raw/{stored.name}"})
     return json_reply({"status": "error", "message": stored})
+
+
+async def names_in(request: web.BaseRequest, endpoint: str) -> tuple[str, ...]:
+    """Return what a call brought that is turned away unread; nothing where it cannot be read."""
+    body = await request.read()
+    try:
+        if endpoint == "raw":
+            return read_upload(request.headers.get("Content-Type", ""), body)[:1]
+        return tuple(row.task_id for row in decoding.decode_results(body)) if endpoint == "results" else ()
+    except BadBodyError:
+        return ()
 
 
 async def heartbeat(state: GatewayState, request: web.BaseRequest, entry: Request) -> web.Response:

@@ -53,8 +53,6 @@ def reply_of(fault: Fault) -> web.Response:
     """The reply that a fault gives instead of doing the work."""
     if fault.kind == "html":
         return web.Response(text=_HTML, content_type="text/html")
-    if fault.kind == "rate_limited":
-        return too_many(fault.seconds, as_date=fault.as_date)
     if fault.status == 401:
         return unauthorized()
     return text_reply(fault.status, _STATUS_WORDS.get(fault.status, "error"))

@@ -103,7 +103,7 @@ class _Gateway:
             return replies.unauthorized()
         limit = self._state.count_against_limit()
         if limit and limit[0] < 0:
-            reply = replies.too_many(max(limit[1] - entry.time, 0.0))
+            reply = await self._too_many(request, entry, max(limit[1] - entry.time, 0.0))
         else:
             reply = await self._work(request, entry, route)
         if limit:
@@ -137,9 +137,19 @@ class _Gateway:
         if fault.kind in {"hang", "down"}:
             return self._cut_off(request, entry)
         await request.read()
-        reply = replies.reply_of(fault)
+        limited = fault.kind == "rate_limited"
+        reply = (
+            await self._too_many(request, entry, fault.seconds, fault.as_date) if limited else replies.reply_of(fault)
+        )
         self._state.finish(entry, reply.status)
         return reply
+
+    async def _too_many(
+        self, request: web.BaseRequest, entry: Request, seconds: float, as_date: bool = False
+    ) -> web.Response:
+        entry.names = await endpoints.names_in(request, entry.endpoint)
+        entry.retry_after = max(0.0, seconds - 1) if as_date else seconds  # dates have whole seconds
+        return replies.too_many(seconds, as_date=as_date)
 
     async def _midway(
         self, request: web.BaseRequest, entry: Request, route: tuple[str, str, Endpoint] | None, fault: Fault

@@ -36,6 +36,8 @@ class Request:
     fault: str = ""
     items: int | None = None  # of a results call
     stored_part: int | None = None  # by a fault: no more than the first so many of them were stored
+    names: tuple[str, ...] = ()  # what it brought: the name of a raw file, the task ids of results
+    retry_after: float | None = None  # what it was told to wait, s
 
 
 @dataclass(slots=True)
@@ -138,6 +140,18 @@ class GatewayState:
     def calls(self, endpoint: str) -> list[Request]:
         """The requests of one endpoint: health, work, raw, results, complete, fail, heartbeat, other."""
         return [request for request in self.requests if request.endpoint == endpoint]
+
+    def too_early(self) -> list[str]:
+        """Return what was sent again before the wait was over that its 429 had asked for; heartbeats are not waited
+        for."""
+        free_at: dict[tuple[str, str], float] = {}
+        found = []
+        for request in (one for one in self.requests if one.endpoint != "heartbeat"):
+            things = [(request.endpoint, name) for name in request.names or (request.path,)]
+            found += [f"{name} at {request.time}" for name in things if request.time < free_at.get(name, 0.0)]
+            if request.retry_after is not None and request.finished is not None:
+                free_at |= dict.fromkeys(things, request.finished + request.retry_after)
+        return found
 
     @property
     def results(self) -> dict[Key, ResultRow]:
