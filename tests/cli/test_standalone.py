@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sqlite3
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -219,7 +221,7 @@ def test_the_doctor_is_content_with_a_redis_that_answers(node: Node, tmp_path: P
         assert "BAD  redis" in node.cli("doctor", REDIS_URL=f"unix://{socket}").stdout, "it wants a password"
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 def test_a_file_that_is_no_database_is_one_sentence(node: Node) -> None:
@@ -315,18 +317,15 @@ def test_a_row_without_url_needs_a_platform_that_can_build_one(node: Node, tmp_p
     assert [row["reason"] for row in csv.DictReader(rejects.open())] == ["no_url", "unknown_platform"]
 
 
-@pytest.mark.alone
 def test_help_is_quick() -> None:
-    import subprocess
-    import sys
-    import time
-
+    """By its own processor time, which does not depend on what else runs here."""
     took = []
     for _ in range(5):
-        began = time.monotonic()
+        before = os.times()
         subprocess.run([sys.executable, "-m", "lienworker", "--help"], check=True, capture_output=True)
-        took.append(time.monotonic() - began)
-    assert min(took) < 0.3
+        after = os.times()
+        took.append(after.children_user + after.children_system - before.children_user - before.children_system)
+    assert min(took) < 0.3, took
 
 
 def test_an_import_of_which_no_row_could_be_taken_exits_1(node: Node, tmp_path: Path) -> None:
