@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import DemoSite
+from lienworker.demo.site import DemoSite, demo_site
 from lienworker.stack.redis_server import server_program
 from tests.node import Node, repeats, wait_until, write_list
 
@@ -22,12 +23,20 @@ STATUS_TASKS = {"pending", "processing", "completed", "failed", "expired"}
 STATUS_OUTBOX = {"waiting", "leased", "held", "delivered", "superseded", "parked", "discarded"}
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two results and a failure, made without a stack; made once, copied by each test."""
+    node = Node(tmp_path_factory.mktemp("scraped") / "data")
+    with demo_site() as site:
+        for row in site.parcels(2):
+            assert node.cli("scrape", row["url"]).returncode == 0
+        assert node.cli("scrape", site.odd_parcels()[0]["url"]).returncode == 1
+    return node.data
+
+
 @pytest.fixture
-def scraped(node: Node, site: DemoSite) -> Node:
-    """A folder with two results and a failure, made without a stack."""
-    for row in site.parcels(2):
-        assert node.cli("scrape", row["url"]).returncode == 0
-    assert node.cli("scrape", site.odd_parcels()[0]["url"]).returncode == 1
+def scraped(template: Path, node: Node) -> Node:
+    shutil.copytree(template, node.data)
     return node
 
 
