@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from dramatiq.asyncio import EventLoopThread
 
@@ -28,6 +29,7 @@ from lienworker.demo.pages import render_parcel
 from lienworker.fetching import Fetched
 from lienworker.gateway.client import GatewayClient, Timeouts
 from lienworker.gateway.reference import ReferenceGateway
+from lienworker.outbox import leases
 from lienworker.outbox.balance import balances, wrong_tallies
 from lienworker.outbox.claims import Rules, claim
 from lienworker.outbox.entries import BLOCKED, Claimed
@@ -217,7 +219,8 @@ def desk(root: Path, gateway: ReferenceGateway, **changes: str) -> Iterator[Desk
     loop = EventLoopThread(logging.getLogger(__name__))
     loop.start()
     try:
-        with running(settings, "worker", 4, loop.loop) as here:
+        # It looks after others only when a test says so: what they are in a test would not outlive a look.
+        with patch.object(leases, "PULSE_SECONDS", 3600.0), running(settings, "worker", 4, loop.loop) as here:
             opened = Desk(here, gateway)
             opened.give_up_after(PATIENT)
             yield opened

@@ -31,10 +31,9 @@ def short_leases(monkeypatch: pytest.MonkeyPatch) -> float:
 
 @pytest.fixture
 def steady(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The clock by which this process judges others: it goes on when a test says so. Nobody looks by himself."""
+    """The clock by which this process judges others: it goes on when a test says so."""
     now = [1000.0]
     monkeypatch.setattr(leases, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(leases, "PULSE_SECONDS", 3600)
     return now
 
 

@@ -254,11 +254,12 @@ def test_the_relay_ends_when_its_turn_is_over_and_when_told_to_stop(folder: Data
 
 
 def test_an_idle_relay_touches_neither_rows_nor_redis(
-    folder: DataFolder, no_sweeps: None, looks: threading.Semaphore
+    folder: DataFolder, no_sweeps: None, looks: threading.Semaphore, caplog: pytest.LogCaptureFixture
 ) -> None:
     tokens = FakeRedis()
-    tokens.is_away = True  # would be noticed
+    tokens.is_away = True  # would be said
     change("UPDATE tasks SET status = status")
     with _running(tokens):
         wait_for_looks(looks, 4)
     assert tokens.sends == []
+    assert "Redis is away" not in caplog.text
