@@ -9,7 +9,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-outage bench-parse clean bench-web screenshots year
 .PHONY: bench bench-growth bench-hosts fuzz
 .PHONY: chaos
-.PHONY: dev hooks site lint-containers man build test-minimum
+.PHONY: dev hooks site lint-containers man build test-minimum test-repeat
 
 help:  ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,8 +28,12 @@ demo: install  ## Run the main job on the bundled demo county
 
 # First what may run side by side (most of it waits for processes), then what measures time or load.
 test: install  ## Run all tests
-	$(BIN)/python -m pytest -n $(JOBS) -m "not alone"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not alone"
 	$(BIN)/python -m pytest -m alone
+
+TIMES ?= 10
+test-repeat: install  ## Run all tests again and again, every second time beside a busy core: make test-repeat TIMES=10
+	$(BIN)/python -m tests.repeat --times $(TIMES) --jobs $(JOBS)
 
 check: lint lint-containers types bandit site test  ## What CI runs: linters, types, bandit, documentation, tests
 

@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from lienworker.demo.site import DemoSite, demo_site
 from lienworker.store import database
 from tests.node import Node
+
+#: The same examples each time, and no verdict on how long one took: the suite says the same twice, on any machine.
+#: `pytest --hypothesis-profile=explore` looks for new ones.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("steady", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("steady")
 
 
 @pytest.fixture(autouse=True)

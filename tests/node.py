@@ -150,15 +150,21 @@ def write_list(path: Path, rows: Sequence[dict[str, Any]]) -> str:
     return str(path)
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 20, what: str = "") -> Any:
-    """Waits for something that can only be seen from outside."""
+#: How long a test waits for what takes a moment: so long that a busy machine makes no difference, s.
+PATIENCE = 90.0
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE, what: str = "") -> Any:
+    """Wait for something that can only be seen from outside.
+
+    Say `seconds` only where being in time is what the test is about.
+    """
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"it did not happen within {seconds} s: {what or condition}")
         time.sleep(0.02)
-    raise AssertionError(f"it did not happen within {seconds} s: {what or condition}")
+    return found
 
 
 def interrupt(process: subprocess.Popen[str]) -> None:

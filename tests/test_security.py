@@ -67,11 +67,11 @@ def test_no_secret_is_on_a_command_line(node: Node) -> None:
     node.settings |= {**secrets, "LIENWORKER_WEB_PORT": "0"}
     process = node.start("up")
     try:
-        wait_until(node.is_up, what="the stack", seconds=40)
+        wait_until(node.is_up, what="the stack")
         lines = [" ".join(each.cmdline()) for each in node.processes()]
     finally:
         interrupt(process)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     assert len(lines) >= 4
     for word in ("tok-11aa22bb", "pw-33cc44dd", "web-55ee66ff", "gw-77aa88bb"):
         assert not [line for line in lines if word in line]

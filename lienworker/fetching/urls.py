@@ -64,9 +64,10 @@ def is_host(host: str) -> bool:
 
 def redact_url(url: str) -> str:
     """The address as it may be shown: without user name and password, on one line, of bearable length."""
-    shown = _CONTROL.sub(" ", _USERINFO.sub("", url))
-    if "@" in shown.partition("?")[0] and not _reads_well(shown):
-        # Nobody can say where a malformed address ends its password: show only what follows the last @.
+    without = _USERINFO.sub("", url)
+    shown = _CONTROL.sub(" ", without)
+    if "@" in shown.partition("?")[0] and (without != url or not _reads_well(shown)):
+        # Nobody can say where such an address ends its password: show only what follows the last @.
         shown = "…" + shown.rpartition("@")[2]
     return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
 

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import DemoSite
+from lienworker.demo.site import demo_site
 from tests.node import Node
 
 
-@pytest.fixture
-def scraped(node: Node, site: DemoSite) -> Node:
-    """Three results, archived, with raw pages that are not young any more."""
-    for row in site.parcels(3):
-        assert node.cli("scrape", row["url"]).returncode == 0
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three results, archived, with raw pages that are not young any more; made once, copied by each test."""
+    node = Node(tmp_path_factory.mktemp("scraped") / "data")
+    with demo_site() as site:
+        for row in site.parcels(3):
+            assert node.cli("scrape", row["url"]).returncode == 0
     assert node.cli("results", "archive").returncode == 0
     for path in raw_files(node):
         os.utime(path, (1_000_000_000, 1_000_000_000))
+    return node.data
+
+
+@pytest.fixture
+def scraped(template: Path, node: Node) -> Node:
+    shutil.copytree(template, node.data)
     return node
 
 

@@ -102,7 +102,7 @@ class Sandbox:
             assert server.poll() is None, f"{command}\n{log.read_text()}"
             return ready in log.read_text() if ready else self._has_workers()
 
-        wait_until(is_ready, seconds=60, what=f"{command} to be ready: {log.read_text()}")
+        wait_until(is_ready, what=f"{command} to be ready: {log.read_text()}")
 
     def _has_workers(self) -> bool:
         command = ["lienworker", "health", "workers"]
@@ -114,7 +114,7 @@ class Sandbox:
             if server.poll() is None:
                 os.kill(server.pid, signal.SIGTERM)
                 try:
-                    server.wait(30)
+                    server.wait(60)
                 except subprocess.TimeoutExpired:
                     os.killpg(server.pid, signal.SIGKILL)
                     raise

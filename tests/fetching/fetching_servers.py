@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -18,9 +19,9 @@ PAGE = b"<html><body>Parcel 12-34-567</body></html>"
 
 OPTIONS = FetchOptions(
     user_agent="lienworker-test/1.0 (+https://county.test/bot)",
-    connect_timeout=2,
-    read_timeout=2,
-    total_timeout=5,
+    connect_timeout=20,
+    read_timeout=20,
+    total_timeout=60,
     max_bytes=1_000_000,
     max_redirects=5,
     obey_robots=False,
@@ -132,10 +133,14 @@ async def never_answers(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     await reader.read()  # until the other side gives up
 
 
+_KEPT: list[socket.socket] = []
+
+
 async def refused_port() -> int:
-    """A port on which nobody listens."""
-    async with listening(never_answers) as port:
-        return port
+    """Return a port on which nobody listens; it stays taken, so that nobody else can begin to."""
+    _KEPT.append(socket.socket())
+    _KEPT[-1].bind(("127.0.0.1", 0))
+    return int(_KEPT[-1].getsockname()[1])
 
 
 @asynccontextmanager

@@ -83,6 +83,7 @@ def test_a_redirect_is_read_relative_to_where_it_came_from() -> None:
         ("http://county.test/mail@home", "http://county.test/mail@home"),
         ("http://county.test/?q=a@b", "http://county.test/?q=a@b"),
         ("http://user:sec/ret@county.test/", "…county.test/"),
+        ("http://user:sec@0/ret@county.test/", "…county.test/"),
         ("user:secret@county.test", "…county.test"),
         ("http://county.test/a\nb", "http://county.test/a b"),
     ],

@@ -15,7 +15,7 @@ from lienworker.gateway.client import GatewayClient, Timeouts
 from lienworker.gateway.reference import ReferenceGateway
 
 T = TypeVar("T")
-QUICK = Timeouts(connect=2, work=2, raw=5, results=2, task=2, heartbeat=2, health=2, idle=2)
+QUICK = Timeouts(connect=20, work=20, raw=20, results=20, task=20, heartbeat=20, health=20, idle=20)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -48,7 +48,7 @@ class Caller:
 
     def raw(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Reply:
         """With exactly these headers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=60)
         try:
             connection.request(method, path, body, dict(headers or {}))
             response = connection.getresponse()

@@ -153,7 +153,7 @@ def test_serve_runs_in_the_foreground_until_told_to_stop(tmp_path: Path) -> None
             assert len(json.load(reply)["tasks"]) == 1
         assert (tmp_path / "data" / "raw").is_dir()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.communicate()

@@ -15,6 +15,7 @@ import pytest
 
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.gateway.reference.faults import ENDPOINTS, KINDS, Fault
+from tests.node import wait_until
 
 from .helpers import Caller, item, items, task
 
@@ -31,7 +32,7 @@ ROUTES = {
 
 @contextmanager
 def asking(
-    call: Caller, method: str, path: str, body: str | None = None, timeout: float = 5
+    call: Caller, method: str, path: str, body: str | None = None, timeout: float = 60
 ) -> Iterator[http.client.HTTPConnection]:
     """A request whose reply is not read yet."""
     with closing(http.client.HTTPConnection("127.0.0.1", call.gateway.port, timeout=timeout)) as connection:
@@ -78,8 +79,7 @@ def test_hang_never_answers_and_does_nothing(call: Caller) -> None:
 def test_clearing_the_faults_lets_go_of_those_that_hang(call: Caller) -> None:
     call.gateway.fault("hang")
     with asking(call, "GET", "/health") as connection:
-        while not call.gateway.state.requests or not call.gateway.state.requests[0].fault:
-            time.sleep(0.01)
+        wait_until(lambda: call.gateway.state.requests and call.gateway.state.requests[0].fault)
         call.gateway.clear_faults()
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
             connection.getresponse()
@@ -104,6 +104,7 @@ def test_part_of_a_batch_can_be_stored_before_the_client_hears_nothing_more(call
         pytest.raises((TimeoutError, ConnectionError)),
     ):
         connection.getresponse()
+    wait_until(lambda: call.gateway.state.calls("results")[0].stored_part, what="part of it to be stored")
     assert [parcel_id for parcel_id, *_ in call.gateway.state.results] == ["P-0", "P-1"]
     assert call.gateway.state.tasks["task-P-1"].state == "completed"
     assert call.gateway.state.tasks["task-P-2"].state == "handed_out"

@@ -9,10 +9,11 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from dramatiq.asyncio import EventLoopThread
 
@@ -28,6 +29,7 @@ from lienworker.demo.pages import render_parcel
 from lienworker.fetching import Fetched
 from lienworker.gateway.client import GatewayClient, Timeouts
 from lienworker.gateway.reference import ReferenceGateway
+from lienworker.outbox import leases
 from lienworker.outbox.balance import balances, wrong_tallies
 from lienworker.outbox.claims import Rules, claim
 from lienworker.outbox.entries import BLOCKED, Claimed
@@ -40,8 +42,11 @@ from lienworker.store.database import all_rows, dict_rows, execute, one_row, wri
 from lienworker.store.pages import page_of
 from lienworker.store.raw_files import PageKey, write_aside
 from lienworker.store.tasks import NewTask
+from tests.node import PATIENCE, wait_until
 
-#: Enough for loopback, and short enough for a test in which the Gateway hangs.
+#: More than any call on loopback takes, also on a busy machine.
+PATIENT = Timeouts(connect=10, work=10, raw=10, results=10, task=10, heartbeat=10, health=10, idle=10)
+#: For a test in which the Gateway hangs, and nothing is lost by giving up a call that was only slow.
 QUICK = Timeouts(connect=2, work=1, raw=1, results=1, task=1, heartbeat=1, health=1, idle=1)
 #: An idle turn of collect looks around this often; tests have less patience.
 sys.modules["lienworker.actors.collect"].__dict__["_LOOK_SECONDS"] = 0.01
@@ -54,6 +59,11 @@ class Desk:
     def __init__(self, runtime: Runtime, gateway: ReferenceGateway) -> None:
         self.runtime = runtime
         self.gateway = gateway
+
+    def give_up_after(self, timeouts: Timeouts) -> None:
+        """Use another client, with less patience."""
+        worker_id = self.runtime.settings.worker_id or self.runtime.folder.worker_id()
+        self.runtime._gateway = GatewayClient(self.gateway.url, self.gateway.token, worker_id, timeouts=timeouts)
 
     # What the other steps would have left behind
 
@@ -109,12 +119,12 @@ class Desk:
         with write("test"):
             execute("INSERT OR REPLACE INTO turns VALUES ('collect', ?, '')", (self.runtime.holder.id,))
         collector = Collector(self.runtime)
-        deadline = time.monotonic() + (seconds or 5)
-        while time.monotonic() < deadline:
+        deadline = time.monotonic() + (seconds or PATIENCE)
+        looks_in_vain = 0  # one alone says little: on a busy machine its time may be over before it has begun
+        while time.monotonic() < deadline and (seconds or looks_in_vain < 3):
             before = len(self.gateway.state.calls("work"))
-            collector.run(time.monotonic() + 0.02)
-            if not seconds and len(self.gateway.state.calls("work")) == before:
-                return
+            collector.run(time.monotonic() + 0.01)
+            looks_in_vain = looks_in_vain + 1 if len(self.gateway.state.calls("work")) == before else 0
 
     def fetch_and_scrape(self) -> None:
         with self.runtime.holder.lease() as token:
@@ -137,13 +147,22 @@ class Desk:
                 lane.land()
                 time.sleep(0.005)
 
-    def upload_until(self, seconds: float = 20.0) -> None:
+    def upload_until(self, seconds: float = PATIENCE) -> None:
         """Goes on as the relay would, until nothing waits any more."""
+        self.upload_until_it(lambda: not self.waiting(), seconds)
+
+    def upload_until_it(self, is_so: Callable[[], Any], seconds: float = PATIENCE) -> None:
+        """Go on as the relay would, until this is so."""
         deadline = time.monotonic() + seconds
-        while self.waiting():
+        while not is_so():
             assert time.monotonic() < deadline, self.states()
             self.upload()
             time.sleep(0.01)
+
+    def next_moment(self) -> None:
+        """Wait until the clock of the store has gone on: what comes now is later, and its row says so."""
+        before = now_ms()
+        wait_until(lambda: now_ms() > before)
 
     def everything_is_due(self) -> None:
         """Time passes: every row and every probe is due."""
@@ -200,10 +219,11 @@ def desk(root: Path, gateway: ReferenceGateway, **changes: str) -> Iterator[Desk
     loop = EventLoopThread(logging.getLogger(__name__))
     loop.start()
     try:
-        with running(settings, "worker", 4, loop.loop) as here:
-            worker_id = settings.worker_id or here.folder.worker_id()
-            here._gateway = GatewayClient(gateway.url, gateway.token, worker_id, timeouts=QUICK)
-            yield Desk(here, gateway)
+        # It looks after others only when a test says so: what they are in a test would not outlive a look.
+        with patch.object(leases, "PULSE_SECONDS", 3600.0), running(settings, "worker", 4, loop.loop) as here:
+            opened = Desk(here, gateway)
+            opened.give_up_after(PATIENT)
+            yield opened
     finally:
         loop.stop()
 

@@ -18,13 +18,11 @@ STEP_MS = 10_000
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_what_was_made_during_an_outage_arrives_when_it_is_over(tmp_path: Path) -> None:
     assert "40 results" in outage.outage(tmp_path, n=40)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_one_that_is_refused_is_parked_and_the_others_arrive(tmp_path: Path) -> None:
     assert outage.refused(tmp_path, n=60).startswith("59 delivered, 1 parked")
 

@@ -12,12 +12,12 @@ from lienworker.actors.heartbeat import _book, body, is_due, send_heartbeat
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.outbox.housekeeping import pauses
 from lienworker.outbox.registration import register_task
-from lienworker.store.clock import now_ms
+from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import execute, write
 from lienworker.store.facts import fact, set_fact
 from lienworker.store.heartbeats import BEAT_OUTCOME, COMMANDS, last_heartbeat
 from lienworker.store.tasks import NewTask
-from tests.ondemand.desk import Desk
+from tests.ondemand.desk import QUICK, Desk
 
 
 def depths(here: Desk) -> Any:
@@ -88,6 +88,7 @@ def test_an_unknown_command_is_shown_and_harmless(here: Desk, gateway: Reference
 @pytest.mark.parametrize("fault", ["401", "503", "hang", "reset", "html", "down"])
 def test_a_heartbeat_that_fails_is_noted_in_words(here: Desk, gateway: ReferenceGateway, fault: str) -> None:
     gateway.fault(fault, endpoint="heartbeat")
+    here.give_up_after(QUICK)
     send_heartbeat(here.runtime)
     assert fact(BEAT_OUTCOME) not in (None, "acknowledged")
     assert pauses() == []
@@ -120,13 +121,15 @@ def test_a_heartbeat_that_failed_is_tried_again_before_two_minutes_are_over(
 def test_what_a_heartbeat_came_to_is_told(here: Desk, gateway: ReferenceGateway) -> None:
     assert set(last_heartbeat().values()) == {None}
     gateway.command("dance")
+    before = rfc3339()
     send_heartbeat(here.runtime)
     well = last_heartbeat()
     assert well["outcome"] == "acknowledged"
-    assert well["acknowledged_at"] == well["at"] == well["commands_at"]
+    assert all(before <= well[name] <= rfc3339() for name in ("at", "acknowledged_at", "commands_at")), well
     assert well["commands"] == "dance"
     gateway.fault("503", endpoint="heartbeat")
     send_heartbeat(here.runtime)
     ill = last_heartbeat()
     assert "503" in ill["outcome"]
+    assert ill["at"] >= well["at"]
     assert ill["acknowledged_at"] == well["acknowledged_at"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import threading
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from lienworker.actors.replay import replay, rows_to_replay
 from lienworker.cli import cli as lienworker
+from lienworker.gateway.client import GatewayClient
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.outbox import uploads
 from lienworker.outbox.deliveries import configure
@@ -24,7 +25,7 @@ from lienworker.outbox.housekeeping import set_pause_by_hand
 from lienworker.outbox.rows_by_hand import RowFilter
 from lienworker.outbox.uploads import Chosen
 from lienworker.store.database import all_rows, close, execute, write
-from tests.node import Node, interrupt, wait_until
+from tests.node import PATIENCE, Node, interrupt, wait_until
 from tests.ondemand.desk import (
     Desk,
     assert_nothing_is_sent_after_it_was_acknowledged,
@@ -189,7 +190,7 @@ def test_an_interrupted_replay_ends_in_good_order(here: Desk, gateway: Reference
     process = node.start("outbox", "replay")
     wait_until(lambda: len(gateway.state.calls("raw")) >= 4, what="calls")
     interrupt(process)
-    output, _ = process.communicate(timeout=10)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
     assert "Traceback" not in output
     assert set(here.states()) <= {"waiting", "delivered"}
@@ -200,14 +201,27 @@ def test_an_interrupted_replay_ends_in_good_order(here: Desk, gateway: Reference
     assert_nothing_is_sent_after_it_was_acknowledged(gateway)
 
 
-def test_an_interrupted_replay_first_stores_what_has_landed(here: Desk, gateway: ReferenceGateway) -> None:
+def test_an_interrupted_replay_first_stores_what_has_landed(
+    here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file that the Gateway has taken is known to be there, also where Ctrl-C comes before that was stored."""
     here.add(3)
-    gateway.fault("slow", endpoint="raw", seconds=0.3, count=1)
+    upload_raw, may_end, landed = GatewayClient.upload_raw, threading.Event(), threading.Semaphore(0)
+
+    async def one_is_late(self: GatewayClient, path: Path, name: str, metadata: Any) -> Any:
+        outcome = await upload_raw(self, path, name, metadata)
+        if metadata["task_id"] == "p3":
+            assert await asyncio.to_thread(may_end.wait, PATIENCE)
+        # Not at once: whoever sent it has to hear of it first.
+        asyncio.get_running_loop().call_later(0.01, landed.release)
+        return outcome
+
+    monkeypatch.setattr(GatewayClient, "upload_raw", one_is_late)
 
     def interrupt_once_all_have_landed(ended: int, total: int) -> None:
-        if here.states("upload_raw").get("delivered") == 2:
-            time.sleep(0.6)
+        if here.states("upload_raw").get("delivered") == 2 and not may_end.is_set():
+            may_end.set()
+            assert all(landed.acquire(timeout=PATIENCE) for _ in range(3))
             signal.raise_signal(signal.SIGINT)
 
     ids, settings = rows_to_replay(RowFilter(), include_held=False), desk_settings(here.runtime.folder.root, gateway)
@@ -261,10 +275,9 @@ def test_a_replay_that_cannot_deliver_everything_exits_1_and_says_what_is_left(
     assert "1 parked" in done.output
 
 
-@pytest.mark.timeout(30)
 def test_a_replay_of_a_result_that_a_newer_one_must_precede_ends(here: Desk, gateway: ReferenceGateway) -> None:
     here.add(1, name="older", parcel_id="same")
-    time.sleep(0.005)
+    here.next_moment()
     here.add(1, name="newer", parcel_id="same")
     here.send_raws()
     wanted = RowFilter(ids=(here.row("older1")["id"],))
@@ -278,9 +291,9 @@ def test_a_replay_of_a_result_that_a_newer_one_must_precede_ends(here: Desk, gat
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    did_end = ended.wait(5)
+    did_end = ended.wait(PATIENCE / 3)
     here.upload_until()  # so that the thread ends in any case
-    thread.join(5)
+    thread.join(PATIENCE)
     assert did_end
 
 

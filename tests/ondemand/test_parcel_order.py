@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from lienworker.outbox.rows_by_hand import hold_rows, release_rows
 from lienworker.outbox.uploads import Claim, claim_uploads
 from lienworker.store import tasks
 from lienworker.store.database import close, execute, one_row, write
+from tests.node import PATIENCE
 from tests.ondemand.desk import Desk
 
 SAME = {"parcel_id": "the-parcel"}
@@ -27,7 +27,7 @@ SAME = {"parcel_id": "the-parcel"}
 def older_and_newer(here: Desk) -> None:
     """Two tasks of one parcel, scraped one after the other."""
     here.add(1, name="older", **SAME)
-    time.sleep(0.005)
+    here.next_moment()
     here.add(1, name="newer", **SAME)
 
 
@@ -42,7 +42,7 @@ def test_an_older_result_that_comes_after_a_newer_one_is_superseded_and_its_task
 ) -> None:
     here.add(1, name="older", **SAME)
     hold_rows([here.row("older1", "upload_raw")["id"], here.row("older1")["id"]], "test")
-    time.sleep(0.005)
+    here.next_moment()
     gateway.enqueue({"task_id": "older1", "platform": "demo", "target": {}})
     gateway.state.take_tasks(1, ["demo"], here.runtime.folder.worker_id())
     here.add(1, name="newer", **SAME)
@@ -76,14 +76,14 @@ def test_of_two_that_wait_together_only_the_newer_is_sent(here: Desk, gateway: R
 def test_of_many_that_wait_together_only_the_newest_is_sent(here: Desk, gateway: ReferenceGateway) -> None:
     for n in range(6):
         here.add(1, start=n, **SAME)
-        time.sleep(0.003)
+        here.next_moment()
     here.upload_until()
     assert stored_tasks(gateway) == ["p5"]
 
 
 def test_an_older_urgent_one_does_not_overtake_a_newer_one(here: Desk, gateway: ReferenceGateway) -> None:
     here.add(1, name="older", queue="urgent", priority=1, **SAME)
-    time.sleep(0.005)
+    here.next_moment()
     here.add(1, name="newer", **SAME)
     here.upload_until()
     assert stored_tasks(gateway) == ["newer1"]
@@ -155,7 +155,7 @@ def test_two_results_that_both_seem_to_come_from_tomorrow_keep_their_order(
 ) -> None:
     here.add(1, name="older", **SAME)
     was_fetched_tomorrow("older1")
-    time.sleep(0.01)
+    here.next_moment()
     here.add(1, name="newer", **SAME)
     was_fetched_tomorrow("newer1")
     here.upload_until()
@@ -202,7 +202,7 @@ def test_a_newer_result_waits_while_an_older_one_is_in_the_air_elsewhere(here: D
     here.add(1, name="older", **SAME)
     here.send_raws()
     assert prepared_by(here, "other.1") == ["older1"]  # on its way now, in another process
-    time.sleep(0.005)
+    here.next_moment()
     here.add(1, name="newer", **SAME)
     here.send_raws()
     assert prepared_by(here, "mine.1") == []
@@ -226,21 +226,23 @@ def test_the_gateway_ends_up_with_the_newer_one_though_the_older_call_is_slow(
     """The older one's call takes long to reach the Gateway; meanwhile the newer one is scraped and sent by another."""
     client = here.runtime.gateway_on_loop
     submit = client.submit_results
-    began = threading.Event()
+    began, the_other_is_done = threading.Event(), threading.Event()
 
     async def slow(items: list[Any]) -> Any:
         if items[0]["task_id"] == "older1":
             began.set()
-            await asyncio.sleep(0.6)
+            assert await asyncio.to_thread(the_other_is_done.wait, PATIENCE)
         return await submit(items)
 
     monkeypatch.setattr(client, "submit_results", slow)
     here.add(1, name="older", **SAME)
     thread = threading.Thread(target=lambda: (here.upload(), close()))
     thread.start()
-    assert began.wait(5)
+    assert began.wait(PATIENCE)
     here.add(1, name="newer", **SAME)
     here.upload()
+    assert gateway.state.history == {}, "it waits for the older one"
+    the_other_is_done.set()
     thread.join()
     here.upload_until()
     assert stored_tasks(gateway)[-1] == "newer1"
@@ -252,9 +254,7 @@ def test_the_gateway_ends_up_with_the_newer_one_though_the_older_call_is_slow(
 def test_an_older_result_goes_when_the_newer_ones_raw_file_is_parked(here: Desk, gateway: ReferenceGateway) -> None:
     older_and_newer(here)
     _lose_page(here, "newer1")
-    here.upload()
-    time.sleep(1.1)
-    here.upload()
+    here.upload_until_it(lambda: gateway.state.history)
     assert here.row("newer1")["reason"] == "raw_parked"
     assert stored_tasks(gateway) == ["older1"]
 
@@ -276,9 +276,7 @@ def test_an_older_result_goes_when_the_newer_ones_raw_file_was_parked_because_it
 ) -> None:
     older_and_newer(here)
     _die_with(here, "newer1")
-    here.upload()
-    time.sleep(1.1)
-    here.upload()
+    here.upload_until_it(lambda: gateway.state.history)
     assert stored_tasks(gateway) == ["older1"]
 
 

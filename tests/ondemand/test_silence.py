@@ -44,7 +44,7 @@ class Ear:
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._thread.join(5)
+        self._thread.join(60)
 
 
 @pytest.fixture
@@ -97,10 +97,10 @@ def leave_rows_behind(node: Node, site: DemoSite) -> None:
 def test_a_stack_is_silent_also_about_what_on_demand_left_behind(silent: Node, ear: Ear, site: DemoSite) -> None:
     leave_rows_behind(silent, site)
     process = silent.start("up")
-    wait_until(lambda: silent.statuses().get("completed") == 6, seconds=40)
+    wait_until(lambda: silent.statuses().get("completed") == 6)
     time.sleep(2.5)  # two heartbeats, twenty looks of the relay
     interrupt(process)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
     assert ear.heard == 0
     waiting = silent.sql("SELECT topic, count(*) FROM outbox WHERE state = 'waiting' GROUP BY 1 ORDER BY 1")

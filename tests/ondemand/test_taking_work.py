@@ -136,7 +136,7 @@ WEEK = timedelta(hours=168)
 
 def test_a_task_expires_a_while_after_it_was_created(store: None) -> None:
     created = datetime.now(UTC) - timedelta(hours=100)
-    assert abs(expiry_of(created.isoformat()) - timedelta(hours=68)) < timedelta(seconds=5)
+    assert abs(expiry_of(created.isoformat()) - timedelta(hours=68)) < timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_task_expires_a_while_after_it_was_created(store: None) -> None:
     ],
 )
 def test_an_absurd_creation_time_counts_from_the_receipt(store: None, absurd: Any) -> None:
-    assert abs(expiry_of(absurd) - WEEK) < timedelta(seconds=5)
+    assert abs(expiry_of(absurd) - WEEK) < timedelta(minutes=1)
 
 
 def test_an_expired_task_is_reported_and_not_fetched(tmp_path: Path, gateway: ReferenceGateway, site: DemoSite) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lienworker.outbox import leases
 from lienworker.store import clock as store_clock
 from lienworker.store.database import close, open_store
 from lienworker.store.folder import DataFolder
@@ -16,8 +17,9 @@ from .helpers import Player
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[DataFolder]:
-    """An open store in an empty data folder."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DataFolder]:
+    """An open store in an empty data folder, where holders look after each other only when a test says so."""
+    monkeypatch.setattr(leases, "PULSE_SECONDS", 3600.0)
     yield open_store(tmp_path / "data")
     close()
 

@@ -41,7 +41,7 @@ class Player:
         assert self._process.stdin is not None
         self._stdout, self._stdin = self._process.stdout, self._process.stdin
 
-    def hear(self, timeout: float = 30) -> Any:
+    def hear(self, timeout: float = 60) -> Any:
         """What it says next; it must say something."""
         ready, _, _ = select.select([self._stdout], [], [], timeout)
         line = self._stdout.readline() if ready else b""
@@ -71,7 +71,7 @@ class Player:
         """Its end, by itself."""
         with contextlib.suppress(OSError):
             self._stdin.close()
-        return self._process.wait(30)
+        return self._process.wait(60)
 
     def clear_away(self) -> None:
         if self._process.poll() is None:
@@ -139,7 +139,7 @@ def the_books_are_right() -> None:
     assert late == []
 
 
-def until(condition: Callable[[], Any], timeout: float = 20) -> Any:
+def until(condition: Callable[[], Any], timeout: float = 60) -> Any:
     """Looks until something is so, where no signal tells."""
     deadline = time.monotonic() + timeout
     while not (found := condition()):
@@ -166,6 +166,6 @@ def in_background(work: Callable[[], None]) -> Iterator[threading.Thread]:
     try:
         yield thread
     finally:
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()
     assert problems == []

@@ -88,19 +88,21 @@ def test_the_version_is_semantic_and_in_one_place() -> None:
 def test_a_platform_in_a_package_of_its_own_is_found_by_its_entry_point(installed: Installed, tmp_path: Path) -> None:
     module = (EXAMPLE / "heron_county.py").read_text()
     assert len(module.splitlines()) < 60
-    installed.install("--no-deps", str(EXAMPLE))
+    beside = tmp_path / "beside"  # not in the environment: that is everybody's
+    installed.install("--no-deps", "--target", str(beside), str(EXAMPLE))
+    settings = {"PYTHONPATH": str(beside)}
 
-    listed = json.loads(installed.run(tmp_path, "lienworker", "platforms", "list", "--json").stdout)
+    listed = json.loads(installed.run(tmp_path, "lienworker", "platforms", "list", "--json", **settings).stdout)
     assert [row for row in listed if row["name"] == "heron"]
     shutil.copy(EXAMPLE / "heron.html", tmp_path)
-    parsed = installed.run(tmp_path, "lienworker", "platforms", "parse", "heron.html", "--json")
+    parsed = installed.run(tmp_path, "lienworker", "platforms", "parse", "heron.html", "--json", **settings)
     assert json.loads(parsed.stdout)["record"]["owner_name"] == "BITTERN ELSA", parsed.stdout + parsed.stderr
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=tmp_path)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/heron.html"
         (tmp_path / "parcels.csv").write_text(f"url,platform,state,county\n{url},heron,FL,Heron\n")
-        settings = {"LIENWORKER_ALLOW_PRIVATE_HOSTS": "127.0.0.1", "LIENWORKER_PROCESSES": "1"}
+        settings |= {"LIENWORKER_ALLOW_PRIVATE_HOSTS": "127.0.0.1", "LIENWORKER_PROCESSES": "1"}
         done = installed.run(tmp_path, "lienworker", "run", "parcels.csv", **settings)
         server.shutdown()
     assert done.returncode == 0, done.stdout + done.stderr

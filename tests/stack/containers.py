@@ -153,7 +153,7 @@ class Service:
         return is_well
 
     def wait_healthy(self) -> None:
-        wait_until(self.is_healthy, seconds=60, what=f"{self.name} to be healthy: {shlex.join(self.about['command'])}")
+        wait_until(self.is_healthy, what=f"{self.name} to be healthy: {shlex.join(self.about['command'])}")
 
     def stop(self) -> int:
         """SIGTERM, and it must be gone within its grace period."""
@@ -169,4 +169,4 @@ class Service:
         """The container dies, with all that is in it."""
         assert self.process is not None
         os.kill(self.first.pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(60)

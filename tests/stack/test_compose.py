@@ -57,7 +57,7 @@ def test_standalone_works_dies_stops_and_goes_on(machine: Callable[..., Machine]
     wait_until(lambda: node.statuses().get("completed", 0) >= 10, what="the first results")
     worker.kill()
     worker.start(here._apart)
-    wait_until(lambda: node.statuses().get("completed", 0) >= 60, seconds=60, what="it to go on after a kill")
+    wait_until(lambda: node.statuses().get("completed", 0) >= 60, what="it to go on after a kill")
     here.down()
     assert not node.processes()
     assert node.statuses().get("completed", 0) < 120, "too fast: nothing was left to go on with"
@@ -65,7 +65,7 @@ def test_standalone_works_dies_stops_and_goes_on(machine: Callable[..., Machine]
     here.up()
     beside = worker.exec("lienworker", "run", "-", "--format", "jsonl", stdin=rows_in(site.parcels(120)))
     assert "I watch" in beside.stderr, "a part counts as a stack: `run` hands its file over"
-    wait_until(lambda: node.statuses() == {"completed": 120}, seconds=60, what="it to go on after down and up")
+    wait_until(lambda: node.statuses() == {"completed": 120}, what="it to go on after down and up")
     assert repeats(site) <= 2 * 4 * 16, "a kill repeats at most what was in the air"
     assert worker.exec("lienworker", "doctor").returncode == 0
 
@@ -86,7 +86,7 @@ def test_ondemand_delivers_to_the_gateway_of_the_settings(machine: Callable[...,
         gateway.configure(retry_with_tasks=0)
         here = machine("ondemand", **FAST, GATEWAY_URL=gateway.url, GATEWAY_TOKEN="secret")
         here.up()
-        wait_until(lambda: len(gateway.state.history) == 22, seconds=60, what="all results at the Gateway")
+        wait_until(lambda: len(gateway.state.history) == 22, what="all results at the Gateway")
         here.down()
     assert not node_of(here).processes()
 
@@ -109,8 +109,8 @@ def test_the_try_out_needs_nothing_but_itself(machine: Callable[..., Machine]) -
         with urllib.request.urlopen(received, timeout=10) as reply:
             return sum(task["state"] != "handed_out" for task in json.load(reply).values() if task["worker_id"])
 
-    wait_until(lambda: node_of(here, "tryout").statuses() == {"completed": 62, "failed": 2}, seconds=90)
-    wait_until(lambda: closed() == 64, seconds=60, what="everything to be delivered or reported")
+    wait_until(lambda: node_of(here, "tryout").statuses() == {"completed": 62, "failed": 2})
+    wait_until(lambda: closed() == 64, what="everything to be delivered or reported")
     here.down()
 
 

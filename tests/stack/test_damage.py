@@ -215,7 +215,7 @@ def test_lost_results_are_made_again_from_their_pages_and_no_site_is_asked(damag
         wait_until(lambda: damaged.sql("SELECT count(*) FROM results") == [(SCRAPED,)], what="the results")
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     assert damaged.sql(sql) == before
     damaged.doctor()
 
@@ -284,7 +284,7 @@ def test_a_repair_refuses_where_a_stack_runs(damaged: Node) -> None:
         assert "A stack runs" in done.stderr
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
 
 
 def test_a_repair_refuses_where_somebody_has_the_database_open(damaged: Node) -> None:

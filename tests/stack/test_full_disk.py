@@ -59,10 +59,10 @@ def test_a_full_disk_is_said_in_words_damages_nothing_and_is_got_over(
         command = [sys.executable, "-m", "lienworker", "up"]
         process = subprocess.Popen(command, env=node.environment(), cwd=tmp_path, stdout=out, stderr=out)
     try:
-        wait_until(lambda: node.is_up(), seconds=60, what="the stack")
+        wait_until(lambda: node.is_up(), what="the stack")
         file = write_list(tmp_path / "parcels.jsonl", county.parcels(_PARCELS))
         assert node.cli("import", file).returncode == 0
-        wait_until(lambda: node.statuses().get("completed", 0) > 20, seconds=60, what="work to begin")
+        wait_until(lambda: node.statuses().get("completed", 0) > 20, what="work to begin")
 
         ballast = fill_disk(disk)
         done_before = settle(node)
@@ -82,7 +82,7 @@ def test_a_full_disk_is_said_in_words_damages_nothing_and_is_got_over(
         wait_until(lambda: node.statuses() == {"completed": _PARCELS}, seconds=100, what="work to go on by itself")
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=30)
+        process.wait(timeout=60)
     output = log.read_text()
     assert "database or disk is full" in output, "the log says it, too"
     ours = [line for line in output.splitlines() if '"logger": "lienworker' in line]

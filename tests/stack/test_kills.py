@@ -41,12 +41,13 @@ def test_a_worker_killed_at_any_point_costs_nothing_but_work_in_hand(
     node: Node, site: DemoSite, tmp_path: Path, point: str
 ) -> None:
     site.latency = 2.0 if point.startswith("beat") else 0.0  # the first beat comes after three seconds
-    file = write_list(tmp_path / "parcels.jsonl", site.parcels(120 if point.startswith("beat") else 60))
+    n = 96 if point.startswith("beat") else 60
+    file = write_list(tmp_path / "parcels.jsonl", site.parcels(n))
     mark = tmp_path / "struck"
     done = node.cli("run", file, LIENWORKER_CRASH_AT=point, LIENWORKER_CRASH_MARK=str(mark))
     assert mark.exists(), "the point was never reached"
     assert done.returncode == 0, done.stdout + done.stderr
-    assert_all_is_well(node, site, 120 if point.startswith("beat") else 60)
+    assert_all_is_well(node, site, n)
     assert repeats(site) <= 4 * 16  # what one process can have in the air
 
 
@@ -63,7 +64,7 @@ def test_random_kills_of_any_part_during_a_run(node: Node, tmp_path: Path) -> No
         file = write_list(tmp_path / "parcels.jsonl", site.parcels(600))
         process = node.start("run", file)
         for share in (50, 150, 300):
-            wait_until(lambda share=share: len(site.log) > share or process.poll() is not None, seconds=60)
+            wait_until(lambda share=share: len(site.log) > share or process.poll() is not None)
             _random_victim(node, seed)
         output, _ = process.communicate(timeout=120)
         assert process.returncode == 0, output
@@ -85,6 +86,7 @@ def test_everything_killed_at_once_and_started_again(node: Node, tmp_path: Path)
         assert repeats(site) <= in_the_air
 
 
+@pytest.mark.alone
 def test_a_killed_supervisor_leaves_no_process_behind(node: Node, site: DemoSite) -> None:
     process = node.start("up")
     wait_until(lambda: len(node.workers()) == 2 and node.processes("redis-server"), what="the stack to start")
@@ -98,12 +100,12 @@ def test_a_killed_master_is_replaced_and_its_workers_are_gone(node: Node, site: 
     wait_until(lambda: len(node.workers()) == 2, what="the workers")
     old = node.workers()
     psutil.Process(old[0].ppid()).kill()
-    wait_until(lambda: not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in old), seconds=5)
+    wait_until(lambda: not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in old))
     wait_until(lambda: len(node.workers()) == 2, what="new workers")
     node.cli("import", write_list(tmp_path / "parcels.jsonl", site.parcels(5)))
     wait_until(lambda: node.statuses() == {"completed": 5}, what="work to go on")
     interrupt(process)
-    process.communicate(timeout=15)
+    process.communicate(timeout=60)
 
 
 @pytest.mark.parametrize("disaster", ["killed", "flushed"])
@@ -133,7 +135,7 @@ def test_damaged_redis_data_is_thrown_away(node: Node, site: DemoSite, tmp_path:
 
 def test_a_live_workers_slow_page_is_not_fetched_by_another(node: Node, tmp_path: Path) -> None:
     with demo_site(latency=6.0) as site:  # two beats, many looks of the other process
-        done = node.cli("run", write_list(tmp_path / "parcels.jsonl", site.parcels(3)))
+        done = node.cli("run", write_list(tmp_path / "parcels.jsonl", site.parcels(3)), LIENWORKER_ROBOTS="ignore")
         assert done.returncode == 0, done.stdout + done.stderr
         assert repeats(site) == 0
 
@@ -189,11 +191,11 @@ def test_parts_run_by_hand_do_the_same_job(node: Node, site: DemoSite, tmp_path:
         sent = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=30)
         assert sent.returncode == 0, sent.stderr
         assert len(sent.stdout.strip()) == 36
-        wait_until(lambda: node.statuses() == {"completed": 1}, seconds=30)
+        wait_until(lambda: node.statuses() == {"completed": 1})
     finally:
         for process in parts:
             process.terminate()
         for process in parts:
-            process.wait(timeout=20)
+            process.wait(timeout=60)
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=60)

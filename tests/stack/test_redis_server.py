@@ -30,5 +30,5 @@ def test_it_starts_on_our_options_and_remembers(program: Path, tmp_path: Path) -
         client.set("word", "kept")
         client.close()
         server.terminate()
-        assert server.wait(10) == 0
+        assert server.wait(60) == 0
         folder.redis_socket.unlink(missing_ok=True)

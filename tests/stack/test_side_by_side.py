@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
-from tests.node import Node, write_list
+from tests.node import PATIENCE, Node, wait_until, write_list
 
 pytestmark = pytest.mark.slow
 
-_SECONDS = 4.0
 #: Longer than a message of the fetch lane goes on by itself.
 _LATE_SECONDS = 11.0
-#: A platform whose parser hangs in one page.
-_HANGING = f"""
+#: A platform whose parser hangs in one page until a file is there, or for so long that the test has failed by then.
+_HANGING = """
+import os
 import time
 
 from lienworker.platforms.base import Page, Platform, Record, Target
@@ -29,9 +30,10 @@ class Marsh(Platform):
     name = "marsh"
 
     def parse(self, page: Page, target: Target) -> Record:
-        if "stuck" in page.url:
-            time.sleep({_SECONDS})
-        return {{"parcel_id": target.parcel_id, "owner_name": "OTTER"}}
+        patience = time.monotonic() + 60
+        while "stuck" in page.url and not os.path.exists(os.environ["MAY_END"]) and time.monotonic() < patience:
+            time.sleep(0.02)
+        return {"parcel_id": target.parcel_id, "owner_name": "OTTER"}
 
 
 PLATFORM = Marsh()
@@ -39,9 +41,12 @@ PLATFORM = Marsh()
 
 
 class Handler(BaseHTTPRequestHandler):
+    was_asked, may_end = Event(), Event()
+
     def do_GET(self) -> None:
+        self.was_asked.set()
         if "late" in self.path:
-            time.sleep(_LATE_SECONDS)
+            self.may_end.wait(60)
         self.send_response(404 if "robots" in self.path else 200)
         self.send_header("Content-Type", "text/html")
         self.end_headers()
@@ -54,6 +59,8 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def ports() -> Iterator[dict[str, int]]:
     """Two sites, each on an address of its own."""
+    Handler.was_asked.clear()
+    Handler.may_end.clear()
     with ExitStack() as stack:
         sites = {}
         for address in ("127.0.0.1", "127.0.0.2"):
@@ -79,6 +86,13 @@ def _rows(site: str, names: list[str]) -> list[dict[str, str]]:
     return [{"url": f"http://{site}/{name}", "parcel_id": name, **about} for name in names]
 
 
+def _has(run: subprocess.Popen[str], node: Node, results: int) -> bool:
+    """Whether so many are done by now, or there is nothing more to wait for."""
+    if not Handler.was_asked.is_set():
+        return run.poll() is not None
+    return bool(node.sql("SELECT count(*) >= ? FROM results", results)[0][0]) or run.poll() is not None
+
+
 def _done_before(node: Node, name: str) -> int:
     sql = "SELECT count(*) FROM results WHERE scraped_at < (SELECT scraped_at FROM results WHERE parcel_id = ?)"
     return int(node.sql(sql, name)[0][0])
@@ -88,9 +102,12 @@ def test_a_parser_that_hangs_in_a_page_holds_up_nobody(marsh: Node, ports: dict[
     names = ["stuck", *(f"quick-{n}" for n in range(40))]
     file = write_list(tmp_path / "parcels.jsonl", _rows(f"127.0.0.1:{ports['127.0.0.1']}", names))
 
-    done = marsh.cli("run", file)
+    run = marsh.start("run", file, MAY_END=str(tmp_path / "may end"))
+    wait_until(lambda: _has(run, marsh, 25))
+    (tmp_path / "may end").touch()
+    said, _ = run.communicate(timeout=PATIENCE)
 
-    assert "41 completed" in done.stdout, done.stdout + done.stderr
+    assert "41 completed" in said, said
     assert _done_before(marsh, "stuck") >= 25  # its neighbour of the same pair waits, the others do not
 
 
@@ -101,7 +118,11 @@ def test_a_page_that_comes_late_keeps_no_pump_from_other_hosts(
     late = _rows(f"127.0.0.2:{ports['127.0.0.2']}", ["late"])
     quick = _rows(f"127.0.0.1:{ports['127.0.0.1']}", [f"quick-{n}" for n in range(120)])
 
-    done = marsh.cli("run", write_list(tmp_path / "parcels.jsonl", late + quick))
+    run = marsh.start("run", write_list(tmp_path / "parcels.jsonl", late + quick))
+    late_enough = time.monotonic() + _LATE_SECONDS
+    wait_until(lambda: _has(run, marsh, 100) and time.monotonic() > late_enough)
+    Handler.may_end.set()
+    said, _ = run.communicate(timeout=PATIENCE)
 
-    assert "121 completed" in done.stdout, done.stdout + done.stderr
+    assert "121 completed" in said, said
     assert _done_before(marsh, "late") >= 100

@@ -14,7 +14,7 @@ from lienworker.store.database import execute, open_store, write
 from lienworker.store.facts import set_fact
 from lienworker.store.folder import DataFolder, is_stack_running, try_lock
 from tests.node import Node
-from tests.web.monitor import free_port
+from tests.web.monitor import refused_port
 
 SETTINGS = Settings()
 
@@ -44,7 +44,8 @@ def test_the_schedule_is_well_while_it_ticks(folder: DataFolder) -> None:
 
 
 def test_a_monitor_that_is_not_there_is_not_well(folder: DataFolder) -> None:
-    is_well, words = signs.web(Settings(web_port=free_port()), folder)
+    with refused_port() as port:
+        is_well, words = signs.web(Settings(web_port=port), folder)
     assert not is_well
     assert "does not answer on http://127.0.0.1:" in words
 

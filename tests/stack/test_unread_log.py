@@ -19,9 +19,9 @@ _MANY = 900  # lines: several times what a pipe holds
 def test_commands_go_on_beside_a_log_that_nobody_reads(node: Node, site: DemoSite, tmp_path: Path) -> None:
     stack = node.start("up", LIENWORKER_WEB_PORT="0")
     assert stack.stdout is not None
-    wait_until(node.is_up, seconds=60)
+    wait_until(node.is_up)
     node.cli("import", write_list(tmp_path / "many.jsonl", site.parcels(_MANY)))
-    wait_until(lambda: _stands_still(node), seconds=60, what="the pipe is full")
+    wait_until(lambda: _stands_still(node), what="the pipe is full")
     began = time.monotonic()
 
     status = node.cli("status")
@@ -29,12 +29,12 @@ def test_commands_go_on_beside_a_log_that_nobody_reads(node: Node, site: DemoSit
 
     assert status.returncode == 0, status.stderr
     assert more.returncode == 0, more.stderr
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25  # whoever waits for the database gives up after 30 s
     assert node.statuses()["completed"] < _MANY, "the log was read after all: nothing is shown here"
     threading.Thread(target=stack.stdout.read, daemon=True).start()
-    wait_until(lambda: node.statuses().get("completed") == _MANY + 5, seconds=60)
+    wait_until(lambda: node.statuses().get("completed") == _MANY + 5)
     interrupt(stack)
-    assert stack.wait(30) == 0
+    assert stack.wait(60) == 0
 
 
 def _stands_still(node: Node) -> bool:

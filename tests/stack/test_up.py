@@ -9,6 +9,7 @@ import pytest
 
 from lienworker.demo.site import DemoSite
 from tests.node import Node, interrupt, repeats, wait_until, write_list
+from tests.pace import assert_within
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +20,7 @@ def stack(node: Node):
     wait_until(lambda: len(node.workers()) == 2 and node.is_up(), what="the stack to be up")
     yield process
     interrupt(process)
-    output, _ = process.communicate(timeout=15)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
 
 
@@ -42,43 +43,55 @@ def test_run_beside_a_stack_hands_its_file_over_and_watches_it(
 
 @pytest.mark.alone
 def test_the_first_page_is_fetched_within_two_seconds_of_the_start(node: Node, site: DemoSite, tmp_path: Path) -> None:
-    waits = []
-    for n, row in enumerate(site.parcels(3)):
-        node.cli("import", write_list(tmp_path / f"{n}.jsonl", [row]))
+    rows = iter(site.parcels(100))
+
+    def first_page() -> float:
+        row = next(rows)
+        path = row["url"].removeprefix(site.url)
+        node.cli("import", write_list(tmp_path / "one.jsonl", [row]))
         began = time.monotonic()
         process = node.start("up")
-        wait_until(lambda row=row: row["url"].removeprefix(site.url) in site.hits)
-        waits.append(time.monotonic() - began)
+        wait_until(lambda: path in site.hits)
         interrupt(process)
-        process.communicate(timeout=15)
-    print(f"\nfrom the start to the first page: {', '.join(f'{wait:.2f}' for wait in waits)} s")
-    assert sorted(waits)[1] < 2.0, waits
+        process.communicate(timeout=60)
+        return next(at for seen, at in site.log if seen == path) - began
+
+    assert_within(2.0, first_page, times=3)
 
 
 @pytest.mark.alone
 def test_a_task_added_to_an_idle_stack_is_fetched_within_half_a_second(node: Node, stack, site: DemoSite) -> None:
-    waits = []
-    for row in site.parcels(5):
-        assert node.cli("scrape", "--queue-only", row["url"]).returncode == 0
-        added = node.sql("SELECT max(created_at) FROM outbox")[0][0] / 1000 - (time.time() - time.monotonic())
-        path = row["url"].removeprefix(site.url)
-        wait_until(lambda path=path: path in site.hits, seconds=5)
-        waits.append(next(at for seen, at in site.log if seen == path) - added)
-        wait_until(lambda: set(node.statuses()) == {"completed"}, seconds=5)
-    assert sorted(waits)[2] < 0.5, waits
+    urls = iter(row["url"] for row in site.parcels(100))
+
+    def wait_for_a_page() -> float:
+        url = next(urls)
+        path = url.removeprefix(site.url)
+        assert node.cli("scrape", "--queue-only", url).returncode == 0
+        wait_until(lambda: path in site.hits)
+        sql = "SELECT o.created_at FROM outbox o JOIN tasks USING (task_id) WHERE url = ? AND topic = 'fetch'"
+        added = node.sql(sql, url)[0][0] / 1000 - (time.time() - time.monotonic())
+        wait_until(lambda: set(node.statuses()) == {"completed"})
+        return next(at for seen, at in site.log if seen == path) - added
+
+    assert_within(0.5, wait_for_a_page, times=5)
 
 
-@pytest.mark.alone
 def test_an_idle_stack_uses_less_than_a_twentieth_of_a_core(node: Node, stack) -> None:
+    """By its own processor time, which does not depend on what else runs here."""
+
+    def share() -> float:
+        before, began = cpu(), time.monotonic()
+        time.sleep(5)
+        return (cpu() - before) / (time.monotonic() - began)
+
     def cpu() -> float:
         return sum(sum(process.cpu_times()[:2]) for process in node.processes())
 
     wait_until(lambda: node.sql("SELECT count(*) FROM workers")[0][0] == 2)
-    time.sleep(2)  # start-up work is not idleness
-    before, began = cpu(), time.monotonic()
-    time.sleep(5)
-    share = (cpu() - before) / (time.monotonic() - began)
-    assert share < 0.05, f"{share:.1%} of a core"
+    shares = []
+    while len(shares) < 6 and min(shares, default=1) >= 0.05:  # start-up work, at first, is not idleness
+        shares.append(share())
+    assert min(shares) < 0.05, [f"{share:.1%} of a core" for share in shares]
 
 
 def test_the_private_redis_is_closed_to_the_network_and_to_others(node: Node, stack) -> None:
@@ -111,7 +124,7 @@ def test_scrape_url_works_while_redis_is_away_and_loses_nothing(node: Node, site
     process = node.start("up")
     wait_until(lambda: node.statuses() == {"completed": 1})
     interrupt(process)
-    process.communicate(timeout=15)
+    process.communicate(timeout=60)
 
 
 def test_in_development_workers_start_again_when_a_file_changes(node: Node, tmp_path: Path) -> None:
@@ -130,5 +143,5 @@ def test_in_development_workers_start_again_when_a_file_changes(node: Node, tmp_
 
     wait_until(are_others, 60, "other workers")
     interrupt(process)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output

@@ -56,8 +56,8 @@ def in_a_thread(work: Callable[[], object]) -> object:
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(20)
-    return answer.get(timeout=1)
+    thread.join(60)
+    return answer.get(timeout=60)
 
 
 def test_every_connection_is_durable_and_checks_references(folder: DataFolder) -> None:
@@ -83,7 +83,7 @@ def test_a_new_connection_reads_beside_a_writer_without_waiting(folder: DataFold
 
     assert all_rows("SELECT * FROM pauses") == []
 
-    assert time.monotonic() - began < 5  # a writer would wait 30 seconds
+    assert time.monotonic() - began < 25  # a writer would wait 30 seconds
     other.execute("ROLLBACK")
     other.close()
 
@@ -158,20 +158,20 @@ def test_two_threads_do_not_share_a_transaction(folder: DataFolder) -> None:
         with suppress(ZeroDivisionError), write("doomed"):
             execute("INSERT INTO pauses VALUES ('fetch', 'doomed', '', '')")
             is_open.set()
-            may_end.wait(20)
+            may_end.wait(60)
             raise ZeroDivisionError
         close()
 
     thread = threading.Thread(target=roll_back)
     thread.start()
-    assert is_open.wait(20)
+    assert is_open.wait(60)
     # The other one's row is not ours to see, and we are in no transaction.
     assert all_rows("SELECT * FROM pauses") == []
     assert not database.in_transaction()
     may_end.set()
     with write("mine"):  # waits for the other to end
         execute("INSERT INTO pauses VALUES ('fetch', 'mine', '', '')")
-    thread.join(20)
+    thread.join(60)
 
     assert all_rows("SELECT cause FROM pauses") == [("mine",)]
 
@@ -183,7 +183,7 @@ def test_threads_that_write_at_once_lose_no_change(folder: DataFolder) -> None:
 
     def count() -> None:
         try:
-            barrier.wait(20)
+            barrier.wait(60)
             for _ in range(25):
                 with write("count"):
                     (n,) = one_row("SELECT attempts FROM tasks")
@@ -197,7 +197,7 @@ def test_threads_that_write_at_once_lose_no_change(folder: DataFolder) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
 
     assert problems == []
     assert one_row("SELECT attempts FROM tasks") == (100,)

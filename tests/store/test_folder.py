@@ -131,7 +131,7 @@ def test_threads_that_name_the_worker_at_once_agree(folder: DataFolder) -> None:
             barrier = threading.Barrier(6)
 
             def name(barrier: threading.Barrier = barrier) -> None:
-                barrier.wait(20)
+                barrier.wait(60)
                 try:
                     names.append(folder.worker_id())
                 except OSError as problem:
@@ -141,7 +141,7 @@ def test_threads_that_name_the_worker_at_once_agree(folder: DataFolder) -> None:
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join(20)
+                thread.join(60)
             assert len(set(map(str, names))) == 1, names
             names.clear()
     finally:

@@ -72,10 +72,10 @@ def test_an_old_file_is_worked_on_to_the_end(node: Node, site: DemoSite, tmp_pat
     assert done.returncode == 0, done.stderr
     process = node.start("up")
     try:
-        wait_until(lambda: not {"pending", "processing"} & set(node.statuses()), seconds=60, what="every task to end")
+        wait_until(lambda: not {"pending", "processing"} & set(node.statuses()), what="every task to end")
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     assert node.statuses() == {"completed": 6}, "the page that was there already shows no parcel: it is fetched again"
     repaired = node.cli("doctor", "--repair", "--yes")
     assert repaired.returncode == 0, repaired.stdout + repaired.stderr

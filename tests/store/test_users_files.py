@@ -32,7 +32,7 @@ def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
     reader.start()
     with users_file(pipe) as out:
         out.write("straight through")
-    reader.join(10)
+    reader.join(60)
     assert heard == ["straight through"]
     assert pipe.is_fifo()
 

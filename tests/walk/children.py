@@ -71,7 +71,7 @@ class Children:
     def close(self) -> None:
         assert self._process.stdin
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(60)
 
 
 @dataclass

@@ -82,7 +82,7 @@ class Day(Scenario):
             hands.add(1, name="again", source="local_file")
             another_round(hands, "again1")
             hands.add(1, name="older", parcel_id="same")
-            time.sleep(0.003)
+            hands.next_moment()
             hands.add(1, name="newer", parcel_id="same")
             hands.add_unread("unread")
             _register(

@@ -25,6 +25,7 @@ from lienworker.demo.site import serving
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.outbox.entries import BLOCKED
 from lienworker.stack.redis_server import server_program
+from tests.node import PATIENCE
 from tests.walk.children import Child, Children
 
 KILLED = -signal.SIGKILL
@@ -116,7 +117,7 @@ class Stage:
         self._living.append(child)
         return child
 
-    def work(self, is_done: Callable[[], Any], patience: float = 30.0, **order: Any) -> int:
+    def work(self, is_done: Callable[[], Any], patience: float = PATIENCE, **order: Any) -> int:
         """A worker until all is done, or until it dies; gives the exit code."""
         stop = self.root / "stop"
         stop.unlink(missing_ok=True)
@@ -243,7 +244,7 @@ def _redis() -> Iterator[str]:
             yield f"unix://{socket}"
         finally:
             server.terminate()
-            server.wait(10)
+            server.wait(60)
 
 
 def copy_of(template: Path, root: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 import timeit
 from collections.abc import Iterator
 from pathlib import Path
@@ -154,10 +155,10 @@ def test_a_discard_that_was_killed(house: Theatre, tmp_path: Path, point: str) -
         here.assert_promises()
 
 
-@pytest.mark.alone
 def test_a_point_costs_nothing_in_production() -> None:
     assert crash._hook is None
     reach = crash.reach
-    seconds = min(timeit.repeat(lambda: reach("point", "moment"), number=100_000, repeat=5)) / 100_000
+    times = timeit.repeat(lambda: reach("point", "moment"), timer=time.thread_time, number=100_000, repeat=5)
+    seconds = min(times) / 100_000
     print(f"\na point that nobody watches: {1e9 * seconds:.0f} ns")
     assert seconds < 2e-6

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import json
+import os
 import re
 import socket
 from collections.abc import Iterator
@@ -16,11 +19,28 @@ import aiohttp
 
 from tests.node import Node, wait_until
 
+#: Another beginning in each process, and below what the system hands out: there, a port that was free a moment ago
+#: may be the near end of any connection.
+_PORTS = itertools.cycle(range(10_000, 32_000))
+for _ in range(os.getpid() * 101 % 22_000):
+    next(_PORTS)
+
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Return a port that nobody has, for a program that must be told which."""
+    for port in _PORTS:
+        with socket.socket() as found, contextlib.suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("unreachable")
+
+
+@contextmanager
+def refused_port() -> Iterator[int]:
+    """A port on which nobody listens, and nobody else can begin to."""
+    with socket.socket() as kept:
+        kept.bind(("127.0.0.1", 0))
+        yield int(kept.getsockname()[1])
 
 
 @dataclass(frozen=True)
@@ -97,4 +117,4 @@ def monitor(node: Node, *arguments: str, **settings: str) -> Iterator[Monitor]:
         yield here
     finally:
         process.terminate()
-        here.output, _ = process.communicate(timeout=15)
+        here.output, _ = process.communicate(timeout=60)

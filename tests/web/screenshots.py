@@ -50,11 +50,11 @@ def _stack(node: Node) -> Iterator[None]:
     # Its log is not looked at, and a pipe that nobody reads would stop it.
     stack = node.start("up", LIENWORKER_WEB_PORT="0", LIENWORKER_HOST_CONCURRENCY="1", LIENWORKER_LOG_LEVEL="warning")
     try:
-        wait_until(node.is_up, seconds=60)
+        wait_until(node.is_up)
         yield
     finally:
         interrupt(stack)
-        stack.communicate(timeout=30)
+        stack.communicate(timeout=60)
 
 
 def _shoot_all(node: Node, target: Path, path: str) -> None:
@@ -66,7 +66,7 @@ def _shoot_all(node: Node, target: Path, path: str) -> None:
                 _shoot(browser, target, scheme, width, (node.data / "web_token").read_text().strip())
     finally:
         server.terminate()
-        server.communicate(timeout=15)
+        server.communicate(timeout=60)
 
 
 def _wait() -> None:

@@ -57,10 +57,10 @@ def site() -> Iterator[DemoSite]:
 @pytest.fixture
 def stack(node: Node) -> Iterator[Node]:
     process = node.start("up", LIENWORKER_WEB_PORT="0")
-    wait_until(lambda: len(node.workers()) == 2 and node.is_up(), seconds=40, what="the stack to be up")
+    wait_until(lambda: len(node.workers()) == 2 and node.is_up(), what="the stack to be up")
     yield node
     interrupt(process)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
 
 
 def is_narrow_enough(page: Page) -> bool:
@@ -86,7 +86,7 @@ def test_a_failed_task_is_found_understood_retried_and_completes(
 ) -> None:
     row = {**site.parcels(1)[0], "url": f"{site.url}/parcel/99-403-0000000"}
     stack.cli("import", write_list(tmp_path / "parcels.jsonl", [row]))
-    wait_until(lambda: stack.statuses() == {"failed": 1}, seconds=30)
+    wait_until(lambda: stack.statuses() == {"failed": 1})
     good = site.parcels(1)[0]["url"]
     with monitor(stack) as here:
         page.goto(here.link())
