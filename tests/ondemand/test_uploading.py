@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
