@@ -1,7 +1,8 @@
 """Logs: readable lines on a terminal, JSON lines otherwise, from our own code and from libraries alike.
 
 Secrets never get into a line: what the settings hold as a secret is blotted out, and so is what stands before the @ of
-an address or behind its `password=`, wherever it comes from.
+an address or behind its `password=`, wherever it comes from. A failure that repeats is one line a minute
+(`log_repeats.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from types import TracebackType
 from typing import Any, TextIO
 from urllib.parse import unquote, unquote_plus, urlsplit
 
+from lienworker.log_repeats import Repeats
 from lienworker.settings import Settings
 
 #: What every JSON line has, in this order; the rest is there where it makes sense. docs/operations.md explains them.
@@ -111,6 +113,7 @@ def setup_logging(settings: Settings, part: str, stream: TextIO | None = None) -
     handler = logging.StreamHandler(stream)
     is_plain = settings.log_format == "text" or (settings.log_format == "auto" and _is_terminal(stream))
     handler.setFormatter((PlainLines if is_plain else JsonLines)(part, Blotter(settings)))
+    handler.addFilter(Repeats())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())

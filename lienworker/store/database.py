@@ -18,6 +18,7 @@ import peewee
 from lienworker.crash import reach
 from lienworker.errors import StoreError
 from lienworker.store.folder import DataFolder, one_at_a_time
+from lienworker.trust import trust_data_folder
 
 #: Seconds that a writer waits for another one. Our own transactions take milliseconds; a rude one may take longer.
 BUSY_TIMEOUT = 30
@@ -50,6 +51,7 @@ def open_store(root: Path) -> DataFolder:
     """Opens the database of a data folder, making both and bringing an old file up to date."""
     from lienworker.store.migrations import migrate
 
+    trust_data_folder(root)
     folder = DataFolder(root).create()
     if folder.salvaged.exists():
         raise StoreError(f"A repair of {folder.database} was interrupted: `lienworker doctor --repair` finishes it.")
