@@ -25,22 +25,26 @@ from tests.node import Node, wait_until, write_list
 
 
 class Proxy:
-    """A TCP proxy in front of a unix socket that can stop forwarding, as a firewall that has forgotten a connection."""
+    """A TCP proxy that can forget its connections, as a firewall does: they stay open, and nothing comes through again.
+
+    New ones are taken meanwhile, and forgotten as well; those made after `go_on` work.
+    """
 
     def __init__(self, target: Path) -> None:
         self._target = str(target)
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"redis://127.0.0.1:{self._listening.getsockname()[1]}/0"
-        self._open = threading.Event()
-        self._open.set()
+        self._is_open = True
+        self._forgotten: set[socket.socket] = set()
         self._ends: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def stop_forwarding(self) -> None:
-        self._open.clear()
+        self._is_open = False
+        self._forgotten |= set(self._ends)
 
     def go_on(self) -> None:
-        self._open.set()
+        self._is_open = True
 
     def close(self) -> None:
         for end in (self._listening, *self._ends):
@@ -53,16 +57,19 @@ class Proxy:
                 far = socket.socket(socket.AF_UNIX)
                 far.connect(self._target)
                 self._ends += [near, far]
+                if not self._is_open:
+                    self._forgotten |= {near, far}
                 threading.Thread(target=self._pump, args=(near, far), daemon=True).start()
                 threading.Thread(target=self._pump, args=(far, near), daemon=True).start()
 
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while piece := source.recv(65_536):
-                self._open.wait()
-                sink.sendall(piece)
-        for end in (source, sink):
-            end.close()
+                if source not in self._forgotten:
+                    sink.sendall(piece)
+        if source not in self._forgotten:
+            for end in (source, sink):
+                end.close()
 
 
 @pytest.fixture
