@@ -34,6 +34,7 @@ _USERINFO = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
 _PASSWORD = re.compile(r"(?<=[?&]password=)[^&#\s'\"]+")
 #: Shorter ones would blot out ordinary words.
 _SHORTEST_SECRET = 4
+_LONGEST_MESSAGE = 10_000
 
 
 class Blotter:
@@ -72,6 +73,11 @@ class Lines(logging.Formatter):
         self.part = part
         self.blot = blot
 
+    def words(self, record: logging.LogRecord) -> str:
+        """The message; one that quotes a whole file, or a stranger's message, is cut."""
+        words = self.blot(record.getMessage())
+        return words if len(words) <= _LONGEST_MESSAGE else f"{words[:_LONGEST_MESSAGE]}… ({len(words):,} characters)"
+
     def trace(self, record: logging.LogRecord) -> str:
         return self.blot(self.formatException(record.exc_info)) if record.exc_info else ""
 
@@ -86,7 +92,7 @@ class JsonLines(Lines):
             "part": self.part,
             "pid": record.process,
             "logger": record.name,
-            "message": self.blot(record.getMessage()),
+            "message": self.words(record),
         }
         line |= {name: value for name in SOMETIMES if (value := getattr(record, name, None)) is not None}
         if record.exc_info:
@@ -99,7 +105,7 @@ class PlainLines(Lines):
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
-        line = f"{at} {record.levelname:<7} {_harmless(self.blot(record.getMessage()))}"
+        line = f"{at} {record.levelname:<7} {_harmless(self.words(record))}"
         return "\n".join((line, *map(_harmless, self.trace(record).split("\n")))) if record.exc_info else line
 
 

@@ -16,6 +16,7 @@ import redis
 from dramatiq.asyncio import get_event_loop_thread
 from dramatiq.middleware import Middleware
 
+from lienworker.actors.messages import MessageCheck
 from lienworker.actors.runtime import RESERVED_THREADS, Runtime, running
 from lienworker.broker import QueueTokens, setup_broker
 from lienworker.lifeline import watch_parent, watch_supervisor
@@ -147,4 +148,4 @@ def _end_process() -> None:
 
 
 watch_supervisor(_end_process)
-broker = setup_broker(settings, RuntimeMiddleware())
+broker = setup_broker(settings, MessageCheck(), RuntimeMiddleware())
