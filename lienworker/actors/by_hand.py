@@ -26,6 +26,7 @@ from lienworker.store.database import open_store
 from lienworker.store.pages import latest_page
 from lienworker.store.raw_files import read_page
 from lienworker.store.results import result
+from lienworker.store.stored_paths import raw_place
 from lienworker.store.tasks import NewTask
 
 _LOOK_SECONDS = 0.1
@@ -91,7 +92,7 @@ def _outcome(here: Runtime, task_id: str) -> ByHand:
     seen = ""
     if page and not found:
         try:
-            body = read_page(here.folder.root / page.path, page.sha256)
+            body = read_page(raw_place(here.folder.root, page.path), page.sha256)
             seen = _visible_text(Page(page.url, body, page.content_type, page.charset, page.status))
         except StoreError as problem:
             seen = str(problem)

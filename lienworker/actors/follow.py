@@ -16,6 +16,7 @@ from lienworker.store.lists import want_parcels
 from lienworker.store.pages import PageRecord, page_behind_result
 from lienworker.store.raw_files import read_page
 from lienworker.store.results import result
+from lienworker.store.stored_paths import raw_place
 from lienworker.store.tasks import NewTask
 
 About = Mapping[str, str | None]
@@ -42,7 +43,7 @@ def tasks_of_list(
     folder: DataFolder, registry: Registry, record: dict[str, Any], page: PageRecord, about: About
 ) -> list[NewTask]:
     """A task for each item that has an address."""
-    body = read_page(folder.root / page.path, page.sha256)
+    body = read_page(raw_place(folder.root, page.path), page.sha256)
     read = Page(page.url, body, page.content_type, page.charset, page.status)
     target = Target(about.get("platform"), about.get("state"), about.get("county"))
     return [

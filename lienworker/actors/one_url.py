@@ -11,6 +11,7 @@ from dramatiq import Actor, Message
 
 from lienworker.actors.app import broker, runtime, settings
 from lienworker.actors.fetch import work_fetch_lane
+from lienworker.actors.messages import parcel_of
 from lienworker.broker import FETCH
 from lienworker.errors import InputError
 from lienworker.intake.rows import BadRowError
@@ -50,12 +51,17 @@ def checked_url(url: str) -> str:
     return checked
 
 
-def _register(url: str, platform: str | None = None, queue: str = "default") -> None:
-    register_task(NewTask(source="cli", url=checked_url(url), platform=platform, queue=queue))
+def _register(*args: Any, **kwargs: Any) -> None:
+    """The sender is told what is wrong; what comes by a message has been looked at before (`messages.py`)."""
+    try:
+        row = parcel_of(*args, **kwargs)
+    except BadRowError as problem:
+        raise InputError(f"this cannot be scraped: {problem}") from None
+    register_task(NewTask(source="cli", url=row.url or "", platform=row.platform, queue=row.queue or "default"))
 
 
 @dramatiq.actor(broker=broker, actor_class=RegisteringActor, queue_name=FETCH, priority=30)
 def scrape_url(url: str, platform: str | None = None, queue: str = "default") -> None:
-    """Scrapes one URL. The message is a token like any other; the arguments only repeat what is stored."""
+    """Scrapes one URL. The arguments repeat what `send` has stored; somebody else's are new work, and checked alike."""
     _register(url, platform, queue)
     work_fetch_lane(runtime())

@@ -26,6 +26,7 @@ from lienworker.store.pending import write_pending
 from lienworker.store.raw_files import read_page
 from lienworker.store.results import NewResult, result, save_result
 from lienworker.store.runs import PageFilter, RunPage, add_page, finish_run, note_counts, start_run, tasks_with_pages
+from lienworker.store.stored_paths import raw_place
 
 #: Pages in one transaction.
 _GROUP = 50
@@ -102,7 +103,7 @@ class Reparse:
 
     def _parse(self, row: Claimed, page: PageRecord) -> ParsedPage | PageError:
         try:
-            body = read_page(self._folder.root / page.path, page.sha256)
+            body = read_page(raw_place(self._folder.root, page.path), page.sha256)
             return self._registry.parse(
                 Page(page.url, body, page.content_type, page.charset, page.status), target_of(row)
             )

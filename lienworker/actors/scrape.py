@@ -24,6 +24,7 @@ from lienworker.outbox.entries import Claimed
 from lienworker.platforms import Page, ParsedPage, Target
 from lienworker.store.pages import PageRecord, page_of
 from lienworker.store.raw_files import read_page
+from lienworker.store.stored_paths import raw_place
 
 #: How long one message may go on before others get their turn, s.
 _SHARE = 2.0
@@ -56,7 +57,7 @@ def _parse(runtime: Runtime, row: Claimed, page: PageRecord | None, body: bytes 
     if page is None:
         raise StoreError(f"The page of task {row.task_id} is not in the store.")
     if body is None:
-        body = read_page(runtime.folder.root / page.path, page.sha256)
+        body = read_page(raw_place(runtime.folder.root, page.path), page.sha256)
     return runtime.registry.parse(Page(page.url, body, page.content_type, page.charset, page.status), target_of(row))
 
 

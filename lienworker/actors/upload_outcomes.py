@@ -6,7 +6,6 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from isal import isal_zlib
@@ -27,11 +26,14 @@ from lienworker.store.damage import trouble_of
 from lienworker.store.database import write
 from lienworker.store.pending import item as result_item
 from lienworker.store.pending import remove_pending
+from lienworker.store.stored_paths import is_raw_path
 
 logger = logging.getLogger(__name__)
 
 #: Up to so many bytes a raw file waits in memory for its turn; there may be more than a hundred of them.
 _LARGE = 256 * 1024
+#: What such a file may unpack to at once, bytes; a larger one is looked at piece by piece.
+_LARGEST = 64 << 20
 _GZIP = 31  # how zlib calls it
 _UNREADABLE = cast("tuple[type[Exception], ...]", (OSError, isal_zlib.error))  # its stubs take it for an instance
 
@@ -62,8 +64,8 @@ def _raw_file(runtime: Runtime, row: Claimed, page: dict[str, Any]) -> RawFile |
     if not page["path"]:
         return "The page is not in the store any more."
     path = f"{runtime.folder.root}/{page['path']}"
-    source = _checked(path, page["sha256"])
-    if source is None and (trouble := trouble_of(Path(path), page["sha256"])):
+    source = _checked(path, page["sha256"]) if is_raw_path(page["path"]) else None
+    if source is None and (trouble := trouble_of(runtime.folder.root, page["path"], page["sha256"])):
         return trouble
     return RawFile(source or path, *raw_form(row.task_id, page))
 
@@ -74,7 +76,7 @@ def _checked(path: str, sha256: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
             content = file.read(_LARGE + 1)
-        page = unpacking.decompress(content) if len(content) <= _LARGE else b""
+        page = unpacking.decompress(content, _LARGEST) if len(content) <= _LARGE else b""
     except _UNREADABLE:
         return None
     is_whole = unpacking.eof and not unpacking.unused_data and hashlib.sha256(page).hexdigest() == sha256

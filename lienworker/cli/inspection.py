@@ -141,14 +141,14 @@ def doctor(as_json: bool, deep: bool, repair: bool, refetch: bool, yes: bool) ->
     """
     from lienworker.outbox.losses import tells_of_losses
     from lienworker.reports.doctor import examine
-    from lienworker.stack.redis_server import server_program
+    from lienworker.stack.redis_server import find_server
 
     if (refetch or yes) and not repair:
         raise click.UsageError("--refetch and --yes belong to --repair.")
     settings = load_settings()
     repaired = repair_folder(settings, deep, refetch, yes) if repair else []
     has_lost = any(map(tells_of_losses, repaired))
-    findings = list(examine(settings, server_program, deep=deep))
+    findings = list(examine(settings, lambda: find_server().in_words(), deep=deep))
     if as_json:
         print_json(
             {"repaired": repaired, "findings": list(map(asdict, findings))} if repair else list(map(asdict, findings))

@@ -82,21 +82,22 @@ bulk.add_command(import_)
 def import_file(settings: Settings, file: str, how: How, stop: object = None) -> Importer:
     """Imports with a word about the outcome; `stop` ends it between two transactions when it turns true."""
     from lienworker.intake import RejectsFile
-    from lienworker.store.room import refuse_new_work
+    from lienworker.store.room import watch_import
 
     folder = open_folder(settings)
-    refuse_new_work(folder, settings)
+    check_room = watch_import(folder, settings)
     importer = _importer(settings, file, how)
     rejects = RejectsFile.of_import(folder.rejects, importer.name)
 
     def look(_tally: Tally) -> None:
         if stop:
             raise click.Abort
+        check_room()
 
     importer.run(rejects, look)
     echo(importer.tally.in_words(), err=True)
     if rejects.count:
-        echo(f"The rejected rows, with line and reason, are in {rejects.path}", err=True)
+        echo(rejects.in_words(), err=True)
     return importer
 
 
@@ -104,9 +105,11 @@ def _try_out(settings: Settings, file: str, how: How) -> None:
     from lienworker.store.database import connect
     from lienworker.store.folder import DataFolder
     from lienworker.store.tasks import known_ids
+    from lienworker.trust import refuse_untrusted
 
     database = DataFolder(settings.data_dir).database
     is_known: Callable[[list[str]], set[str]] = lambda _ids: set()  # noqa: E731
+    refuse_untrusted(settings.data_dir)
     if database.exists() and database.stat().st_size:
         connect(database)
         is_known = known_ids

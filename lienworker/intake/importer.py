@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from lienworker.errors import InputError, PageError
 from lienworker.intake.read import read_parcels
@@ -19,6 +20,9 @@ from lienworker.store.imports import finish_import, note_progress, running_impor
 from lienworker.store.tasks import DEFAULT_PRIORITY, NewTask
 
 DEFAULT_BATCH = 1000
+#: Characters of further columns after which a batch is stored, however few its rows: as objects they take up to 25
+#: times as much memory, and a row may have a megabyte of them.
+_HEAVY = 2_000_000
 
 
 @dataclass(slots=True)
@@ -107,14 +111,16 @@ class Importer:
 
     def _batches(self, rejects: RejectsFile) -> Iterator[list[NewTask]]:
         batch: list[NewTask] = []
+        weight = 0
         for item in self._tasks():
             if isinstance(item, Reject):
                 rejects.write(item)
                 continue
             batch.append(item)
-            if len(batch) >= self._how.batch_size:
+            weight += _weight(item.target)
+            if len(batch) >= self._how.batch_size or weight > _HEAVY:
                 yield batch
-                batch = []
+                batch, weight = [], 0
         yield batch
 
     def _tasks(self) -> Iterator[NewTask | Reject]:
@@ -168,3 +174,13 @@ class Importer:
         except PageError:  # said when the page is parsed; the host is still to be treated politely
             platform = None
         self._politeness[host] = Politeness(platform.delay, platform.concurrency) if platform else Politeness()
+
+
+def _weight(extra: Mapping[str, Any]) -> int:
+    """About how many characters the further columns of a row have; a nested value is written down to be counted."""
+    if not extra:
+        return 0
+    return sum(
+        8 + len(value if value.__class__ is str else json.dumps(value) if isinstance(value, list | dict) else "")
+        for value in extra.values()
+    )

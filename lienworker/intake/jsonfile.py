@@ -10,6 +10,9 @@ from lienworker.intake.rows import BadRowError, ParcelRow, Reject
 from lienworker.intake.text import check_line
 from lienworker.intake.window import BrokenValueError, CutOffError, Window
 
+#: Values in front of the list of parcels: what a service says about it has some dozens.
+_MOST_BEFORE = 100_000
+
 
 def read_json(pieces: Iterator[str], objects: ObjectReader, name: str) -> Iterator[ParcelRow | Reject]:
     window = Window(pieces)
@@ -64,7 +67,9 @@ def _enter(window: Window, objects: ObjectReader, name: str) -> str:
 def _enter_wrapper(window: Window, name: str) -> str:
     """Goes through the pairs of `{"count": 2, "parcels": [{…}, …]}` up to the first list of objects."""
     window.step()
-    while window.peek() == '"':
+    left = _MOST_BEFORE
+    while left > 0 and window.peek() == '"':
+        left -= 1
         window.value()
         if window.peek() != ":":
             break
@@ -75,7 +80,8 @@ def _enter_wrapper(window: Window, name: str) -> str:
         window.step()
         if window.peek() in ("{", "]"):
             return "]"
-        while window.peek() not in ("]", ""):
+        while left > 0 and window.peek() not in ("]", ""):
+            left -= 1
             window.value()
         window.step()
     raise InputError(

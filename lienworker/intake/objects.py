@@ -13,6 +13,8 @@ from lienworker.intake.rows import BadRowError, ParcelRow
 from lienworker.intake.text import check_line
 
 MAX_DEPTH = 32
+#: Told by its commas. A parcel with its outline has some thousands.
+MAX_VALUES = 100_000
 _MAX_PLANS = 256
 _MAX_KEYS = 10_000  # characters of all keys of a plan that is worth keeping
 
@@ -53,6 +55,8 @@ class ObjectReader:
             raise BadRowError("not_an_object", 'the row is not an object; write each parcel as {"url": "…"}')
         # An escape may hide a NUL or half a character, and deep nesting can be read but not written again: look
         # closer, but only where there are such signs, for most rows have none.
+        if len(text) > MAX_VALUES and text.count(",") > MAX_VALUES:
+            raise BadRowError("too_many_values", f"the row has more than {MAX_VALUES:,} values; give the parcel's own")
         if "\\" in text or "[" in text or text.find("{", 1) > 0:
             for word in _texts(value):
                 _check_text(word)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from lienworker.errors import InputError
 from lienworker.intake.detect import detect_format
@@ -14,10 +15,14 @@ from lienworker.intake.objects import ObjectReader
 from lienworker.intake.rows import Defaults, ParcelRow, Reject
 from lienworker.intake.source import Source, name_of, open_blocks
 from lienworker.intake.tables import read_table
-from lienworker.intake.text import line_batches, read_text
+from lienworker.intake.text import Batches, line_batches, read_text
 from lienworker.intake.urllist import read_url_list
 
 _NO_DEFAULTS = Defaults()
+#: Rejects, and lines without a row, that any file may have; and how many more for each row that can be used.
+_MOST_REJECTS = 100_000
+_MOST_LINES = 5_000_000
+_FOR_EACH_ROW = 10
 
 
 def read_parcels(
@@ -40,13 +45,44 @@ def read_parcels(
     called = name or name_of(source)
     maker = RowMaker(defaults)
     check_fields(mapping or {})
+    effort = _Effort(called)
     with open_blocks(source, called) as blocks:
-        rows = _rows(blocks, called, format, maker, mapping)
+        rows = _rows(blocks, called, format, maker, mapping, effort)
         first = next(rows, None)
         if first is None:
             raise InputError(f"{called} has no parcels in it; add a row, or check that it is the right file")
-        yield first
-        yield from rows
+        for row in chain([first], rows):
+            if row.__class__ is ParcelRow:
+                effort.rows += 1
+            else:
+                effort.rejected()
+            yield row
+
+
+class _Effort:
+    """Stops at a file that is all work and no parcels: millions of bad rows, or of lines with nothing on them.
+
+    A bad row costs as much as a good one and brings nothing; a list with ten bad ones for each good one is not a list.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.rows = self._rejects = self._lines = 0
+
+    def rejected(self) -> None:
+        self._rejects += 1
+        if self._rejects > _MOST_REJECTS + _FOR_EACH_ROW * self.rows:
+            raise self._useless(f"{self._rejects:,} of its first {self._rejects + self.rows:,} rows cannot be used")
+
+    def watch(self, batches: Batches) -> Batches:
+        for start, lines in batches:
+            self._lines += len(lines)
+            if self._lines > _MOST_LINES + _FOR_EACH_ROW * self.rows:
+                raise self._useless(f"there are {self.rows:,} parcels on its first {self._lines:,} lines")
+            yield start, lines
+
+    def _useless(self, why: str) -> InputError:
+        return InputError(f"{self._name} is no list of parcels: {why}; what was read before is kept. Check the file")
 
 
 def _rows(
@@ -55,12 +91,13 @@ def _rows(
     asked: str | None,
     maker: RowMaker,
     mapping: Mapping[str, str] | None,
+    effort: _Effort,
 ) -> Iterator[ParcelRow | Reject]:
     head, pieces = read_text(blocks, name)
     kind = detect_format(name, head, asked, mapping)
     if kind == "json":
         return read_json(pieces, ObjectReader(maker, mapping), name)
-    batches = line_batches(pieces, head)
+    batches = effort.watch(line_batches(pieces, head))
     if kind == "jsonl":
         return read_jsonl(batches, ObjectReader(maker, mapping))
     if kind == "csv":

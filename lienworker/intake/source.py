@@ -14,6 +14,11 @@ from lienworker.errors import InputError
 from lienworker.store.database import refuse_database
 
 BLOCK = 256 * 1024
+#: Lists are packed ten- to thirtyfold. More than this is no list, once it is larger than any that matters.
+_MOST_PACKED = 50
+_HARMLESS = 16 << 20
+#: Members of a gzip file with nothing in them: each costs time and no bytes.
+_MOST_EMPTY_MEMBERS = 1_000
 _GZIP = b"\x1f\x8b"
 
 Source = str | Path | BinaryIO
@@ -76,19 +81,49 @@ def _unzipped(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
 def _gunzip(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     """Every member of a gzip file, never more than `BLOCK` bytes at once, however well they were packed."""
     unzip = zlib.decompressobj(wbits=31)
+    budget = _Budget(name)
     try:
         for block in blocks:
+            budget.packed += len(block)
             while block:
                 if unzip.eof:
                     if not block.strip(b"\0"):
                         break  # padding after the last member
                     unzip = zlib.decompressobj(wbits=31)
-                yield from _inflate(unzip, block)
+                    budget.new_member()
+                for piece in _inflate(unzip, block):
+                    budget.spend(len(piece))
+                    yield piece
                 block = unzip.unused_data if unzip.eof else b""
     except zlib.error as error:
         raise InputError(f"{name} is a damaged gzip file ({error}); get it anew") from None
     if not unzip.eof:
         raise InputError(f"{name} is a gzip file that was cut off; get it anew, the end of it is missing")
+
+
+class _Budget:
+    """What a packed file may cost: it is small, so nobody else has asked yet whether it may be read."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.packed = 0
+        self._unpacked = self._empty_members = 0
+        self._is_empty = False
+
+    def new_member(self) -> None:
+        self._empty_members += self._is_empty
+        self._is_empty = True
+        if self._empty_members > _MOST_EMPTY_MEMBERS:
+            raise InputError(f"{self._name} is a gzip file of thousands of empty pieces; unpack it and pack it anew")
+
+    def spend(self, n: int) -> None:
+        self._is_empty = False
+        self._unpacked += n
+        if self._unpacked > max(_HARMLESS, _MOST_PACKED * self.packed):
+            raise InputError(
+                f"{self._name} unpacks to more than {_MOST_PACKED} times its size, which no list of parcels does; "
+                "unpack it yourself if it is one"
+            )
 
 
 def _inflate(unzip: zlib._Decompress, block: bytes) -> Iterator[bytes]:

@@ -16,6 +16,8 @@ from lienworker.intake.rows import BadRowError, ParcelRow, Reject
 from lienworker.intake.text import Batches, check_line
 
 DELIMITERS = ",;\t|"
+#: More than a spreadsheet has.
+MAX_COLUMNS = 20_000
 
 
 def looks_like_table(head: str, chosen: Mapping[str, str] | None = None) -> bool:
@@ -134,6 +136,8 @@ def _read_header(records: Iterator[tuple[int, str, list[str] | BadRowError]], na
             check_line(text)
         except BadRowError as error:
             raise InputError(f"{name} has a header (line {number}) that cannot be read: {error.detail}") from None
+        if len(cells) > MAX_COLUMNS:
+            raise InputError(f"{name} has {len(cells):,} columns; give a table of at most {MAX_COLUMNS:,}")
         return [cell.strip() for cell in cells]
     raise InputError(f"{name} is empty; there is nothing to read in it")
 

@@ -72,7 +72,7 @@ class Window:
             except (ValueError, RecursionError) as error:
                 if not self._may_be_cut(error):
                     self._give_up(error)
-                if not self._more():
+                if not self._twice_as_much():
                     self._end_early(error)
                 continue
             if end == len(self._text) and self._more():
@@ -127,6 +127,13 @@ class Window:
                 self._place, self.lost = len(self._text), True
                 return
         self._place = found.end()
+
+    def _twice_as_much(self) -> bool:
+        """For a value that is cut: each further try has as much again, or a long one would be read thirty times."""
+        has_more = self._more()
+        for _ in range((len(self._text) - self._place) // _STEP - 2):
+            self._more()
+        return has_more
 
     def _more(self) -> bool:
         """Adds the next piece and lets go of what lies behind us."""

@@ -76,7 +76,7 @@ def _page_to_read(root: Path, task_id: str) -> PageRecord | None:
         return None
     row, status = found
     page = latest_page(task_id) if status == "completed" else page_of(task_id, row.generation)
-    return page if page and trouble_of(root / page.path, page.sha256) is None else None
+    return page if page and trouble_of(root, page.path, page.sha256) is None else None
 
 
 def _read_again(task_id: str, page: PageRecord) -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import logging
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Iterator
+from importlib.util import cache_from_source, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from lienworker.platforms.base import Platform
 from lienworker.platforms.registry import Registry, default_registry
 from lienworker.platforms.written import SUFFIXES, load_definition
+from lienworker.trust import distrust
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +27,9 @@ def registry_with(folder: Path | None) -> Registry:
     registry = registry.copy()
     if not folder.is_dir():
         _leave_out(registry, folder, "it is not a folder; make it, or unset LIENWORKER_PLATFORMS")
+        return registry
+    if words := distrust(folder):
+        _leave_out(registry, folder, words)
         return registry
     for file in sorted(folder.iterdir(), reverse=True):  # what is added last is asked first
         if file.suffix in (".py", *SUFFIXES) and not file.name.startswith((".", "_", "test_", "conftest")):
@@ -48,8 +53,18 @@ def _leave_out(registry: Registry, place: Path, why: str) -> None:
 
 
 def load_file(file: Path) -> Platform:
-    """The platform of a file. Raises whatever is wrong with it."""
+    """The platform of a file. Raises whatever is wrong with it; one that others can write is not even read."""
+    for place in (file, *_compiled(file)):
+        if words := distrust(place):
+            raise ValueError(words)
     return _load_python(file) if file.suffix == ".py" else load_definition(file, default_registry().get)
+
+
+def _compiled(file: Path) -> Iterator[Path]:
+    """Where Python looks for the module's code before it reads the file itself."""
+    if file.suffix == ".py":
+        cached = Path(cache_from_source(file))
+        yield from (cached.parent, cached)
 
 
 def _load_python(file: Path) -> Platform:

@@ -8,18 +8,14 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import peewee
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from lienworker.errors import LienworkerError
-from lienworker.logs import Blotter
 from lienworker.outbox.balance import balances, wrong_tallies
 from lienworker.outbox.mending import stranded_tasks, undelivered_results
+from lienworker.reports.finding import Finding
+from lienworker.reports.redis_check import redis_finding
 from lienworker.settings import Settings
 from lienworker.store import damage
 from lienworker.store.database import SQLITE_VERSION, database, open_store
@@ -33,25 +29,14 @@ from lienworker.store.space import free_mb
 
 #: Raw pages that are read without `--deep`; reading a million takes many minutes.
 READ_BY_DEFAULT = 2_000
-#: How long a Redis of one's own may take to answer, s.
-_REDIS_SECONDS = 2.0
 _REPAIR = "`lienworker doctor --repair` puts it right"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The outcome of one check."""
-
-    check: str
-    is_well: bool
-    words: str
-
-
-def examine(settings: Settings, find_redis: Callable[[], Path], *, deep: bool = False) -> Iterator[Finding]:
+def examine(settings: Settings, find_redis: Callable[[], str], *, deep: bool = False) -> Iterator[Finding]:
     """All checks, in the order in which trouble usually starts."""
     yield _environment()
     yield Finding("settings", True, f"mode {settings.mode}, {settings.process_count} x {settings.threads} threads")
-    yield _redis(settings, find_redis)
+    yield redis_finding(settings, find_redis)
     try:
         folder = open_store(settings.data_dir)
     except (LienworkerError, peewee.DatabaseError) as problem:
@@ -80,29 +65,6 @@ def _environment() -> Finding:
     words = f"Python {platform.python_version()}, SQLite {SQLITE_VERSION}, {sys.platform}"
     is_well = sys.version_info >= (3, 11) and tuple(map(int, SQLITE_VERSION.split("."))) >= (3, 35)
     return Finding("environment", is_well, words if is_well else f"{words}: Python 3.11 and SQLite 3.35 are needed")
-
-
-def _redis(settings: Settings, find_redis: Callable[[], Path]) -> Finding:
-    if settings.redis_url:
-        return _own_redis(settings, settings.redis_url)
-    try:
-        return Finding("redis", True, f"private server: {find_redis()}")
-    except LienworkerError as problem:
-        return Finding("redis", False, str(problem))
-
-
-def _own_redis(settings: Settings, url: str) -> Finding:
-    try:
-        once = Retry(NoBackoff(), 0)
-        client = redis.Redis.from_url(
-            url, socket_connect_timeout=_REDIS_SECONDS, socket_timeout=_REDIS_SECONDS, retry=once
-        )
-        with client:
-            client.ping()
-    except (redis.RedisError, OSError, ValueError, TypeError, AttributeError) as problem:  # the last three: an option
-        words = " ".join(Blotter(settings)(str(problem)).split())
-        return Finding("redis", False, f"REDIS_URL cannot be used: {words}; start that Redis, or mend REDIS_URL")
-    return Finding("redis", True, "REDIS_URL answers")
 
 
 def _permissions(folder: DataFolder) -> Finding:

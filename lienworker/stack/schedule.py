@@ -32,5 +32,6 @@ if __name__ == "__main__":
     note_tick()
     from lienworker.actors import broker
 
+    broker.goes_on_without_redis = True
     broker.add_middleware(Ticks())
     sys.exit(main(make_argument_parser().parse_args(["lienworker.actors"])))

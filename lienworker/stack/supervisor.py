@@ -128,6 +128,8 @@ class Supervisor:
         self._close_lifeline()
 
     def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
+        if part.name == "redis":
+            throw_data_away(self.folder)
         environment = {
             **_DRAMATIQ,
             **os.environ,
@@ -152,7 +154,6 @@ class Supervisor:
         ready = child.part.ready_file
         while ready and not ready.exists():
             if not child.is_alive:
-                throw_data_away(self.folder)
                 child.process = self._spawn(child.part)
             if time.monotonic() > deadline:
                 self.kill()
@@ -185,9 +186,6 @@ class Supervisor:
                 "%s died (exit code %s); starting it again in %.1f s", child.part.name, child.process.returncode, pause
             )
         elif now >= child.restart_at:
-            if child.part.name == "redis":
-                # What it died of may be in its data, and its data is worth nothing: the relay sends tokens again.
-                throw_data_away(self.folder)
             child.process, child.started, child.restart_at = self._spawn(child.part), now, 0.0
 
     def _stop(self, child: Child) -> None:

@@ -18,7 +18,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from lienworker import __version__
 from lienworker.errors import InputError, StoreError
@@ -26,6 +26,7 @@ from lienworker.store.clock import rfc3339
 from lienworker.store.database import DATABASE_TROUBLE, connection_to
 from lienworker.store.folder import DataFolder, create_private, fsync_folder, rename
 from lienworker.store.leftovers import aside_of
+from lienworker.store.tar_reader import ArchiveError, Member, tar_members
 
 ABOUT, DATABASE, SUMS = "backup.json", "lienworker.db", "SHA256SUMS"
 #: The version of this arrangement of files.
@@ -33,6 +34,9 @@ FORMAT = 1
 #: Folders whose files go along as they are.
 _FOLDERS = ("archive", "rejects")
 _CHUNK = 1 << 20
+#: Small files that are read at once; those of ours have some hundred bytes.
+_MOST_BYTES = {ABOUT: 1 << 20, "worker_id": 4096}
+_LONGEST_LINE = 16 * 1024
 _MB = 1_000_000
 
 
@@ -108,7 +112,8 @@ def _write(
     names: list[str] = []
     missing: list[str] = []
     for name in _files_of(folder, copy):
-        (names if (folder.root / name).is_file() else missing).append(name)
+        # A path that leads out of the folder is no page of ours: its file goes into no backup.
+        (names if is_ours(name) and (folder.root / name).is_file() else missing).append(name)
     sums: list[str] = []
     with _private(aside) as out:
         with tarfile.open(fileobj=out, mode="w:gz" if is_compressed else "w", format=tarfile.PAX_FORMAT) as archive:
@@ -172,10 +177,16 @@ def _add(archive: tarfile.TarFile, name: str, content: IO[bytes], sums: list[str
     sums.append(f"{counting.sha256.hexdigest()}  {name}\n")
 
 
+class Reading(Protocol):
+    """What can be read piece by piece."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
 class Counting:
     """A stream that adds up what is read from it."""
 
-    def __init__(self, content: IO[bytes]) -> None:
+    def __init__(self, content: Reading) -> None:
         self._content = content
         self.sha256 = hashlib.sha256()
 
@@ -187,43 +198,81 @@ class Counting:
 
 def verify(path: Path) -> int:
     """Reads an archive from beginning to end; every file must be there, whole, once. Gives how many there are."""
-    found: dict[str, str] = {}
-    sums: dict[str, str] | None = None
-    for name, content in members(path):
-        if name == SUMS:
-            sums = parse_sums(content.read())
-        else:
-            found[name] = sum_of(content)
-    if sums is None or sums != found:
+    files, wrong = read_members(path, lambda name, content: sum_of(content))
+    if wrong:
         raise StoreError(f"{path} does not hold what its list says: it is damaged.")
-    return len(found)
+    return files
 
 
-def sum_of(content: Any) -> str:
+def sum_of(content: Reading) -> bytes:
     counting = Counting(content)
     while counting.read(_CHUNK):
         pass
-    return counting.sha256.hexdigest()
+    return counting.sha256.digest()
 
 
-def parse_sums(text: bytes) -> dict[str, str]:
-    lines = text.decode("utf-8", "surrogateescape").splitlines()
-    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+def read_members(path: Path, take: Callable[[str, Member], bytes]) -> tuple[int, str | None]:
+    """Have every file of an archive taken, and its hash compared with the list, which is the last file.
+
+    Gives how many there are, and the first that is not as the list says. The list is read line by line, and what it
+    confirms is forgotten, so a backup of a million pages needs little memory.
+    """
+    try:
+        return _compared(path, take)
+    except ArchiveError as problem:
+        raise StoreError(f"{path} cannot be read as a backup: {problem}.") from None
 
 
-def members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+def _compared(path: Path, take: Callable[[str, Member], bytes]) -> tuple[int, str | None]:
+    found: dict[str, bytes] = {}
+    files = 0
+    for name, content in _members(path):
+        if name != SUMS:
+            found[name] = take(name, content)
+            files += 1
+            continue
+        for digest, listed in _sums(content):
+            if found.pop(listed, None) != digest:
+                return files, listed
+        return files, next(iter(found), None)
+    return files, SUMS
+
+
+def _sums(content: Member) -> Iterator[tuple[bytes, str]]:
+    lines = io.BufferedReader(_Raw(content))
+    while line := lines.readline(_LONGEST_LINE):
+        digest, _, name = line.removesuffix(b"\n").partition(b"  ")
+        try:
+            yield bytes.fromhex(digest.decode("ascii")), name.decode("utf-8", "surrogateescape")
+        except ValueError:
+            raise StoreError("The list of a backup's files is damaged.") from None
+
+
+class _Raw(io.RawIOBase):
+    """A file of an archive as Python's own readers take it."""
+
+    def __init__(self, content: Member) -> None:
+        self._content = content
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._content.read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _members(path: Path) -> Iterator[tuple[str, Member]]:
     """The files of an archive one after the other; anything in it that no backup has is refused."""
     seen: set[str] = set()
-    try:
-        with tarfile.open(path, "r|*") as archive:
-            for member in archive:
-                content = archive.extractfile(member) if member.isreg() else None
-                if content is None or member.name in seen or not is_ours(member.name):
-                    raise StoreError(f"{path} is no backup of lienworker: it holds {member.name!r}.")
-                seen.add(member.name)
-                yield member.name, content
-    except (tarfile.TarError, EOFError, OSError) as problem:
-        raise StoreError(f"{path} cannot be read as a backup: {problem}.") from None
+    for name, content in tar_members(path):
+        if name in seen or not is_ours(name):
+            raise StoreError(f"{path} is no backup of lienworker: it holds {name[:200]!r}.")
+        if content.size > _MOST_BYTES.get(name, content.size):
+            raise StoreError(f"{path} is no backup of lienworker: its {name} has {content.size:,} bytes.")
+        seen.add(name)
+        yield name, content
 
 
 def is_ours(name: str) -> bool:

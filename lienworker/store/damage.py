@@ -7,9 +7,7 @@ import json
 import logging
 import os
 import shutil
-import tarfile
 import time
-import zlib
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -20,10 +18,14 @@ from lienworker.errors import StoreError
 from lienworker.store.database import DATABASE_TROUBLE, all_rows, connection_to, execute, is_damage, one_row
 from lienworker.store.folder import DataFolder, aside_name, fsync_folder, make_private, rename, write_durably
 from lienworker.store.pages import PageRecord
-from lienworker.store.raw_files import read_page
+from lienworker.store.raw_files import check_page_file
+from lienworker.store.stored_paths import is_inside, is_raw_path, raw_place
+from lienworker.store.tar_reader import ArchiveError, tar_members
 
 #: A file on its way is renamed within seconds; one that is this old was left by a kill.
 _OLD_SECONDS = 3600.0
+#: A result of a parcel has some kilobytes.
+_ORDINARY_RESULT = 4 << 20
 
 logger = logging.getLogger(__name__)
 
@@ -51,20 +53,17 @@ def lost_pages(folder: DataFolder, most_read: int | None) -> Iterator[LostPage]:
         " ORDER BY coalesce(r.synced, 0), p.rowid DESC"
     )
     for n, (task_id, path, sha256, has_ended) in enumerate(execute(sql)):
-        place = folder.root / path
-        if not place.is_file():
+        # A path out of raw/ is none of ours, whatever lies there: the page is missing, and the file is not touched.
+        if not is_raw_path(path) or not (folder.root / path).is_file():
             yield LostPage(task_id, path, True, bool(has_ended))
-        elif most_read is None or n < most_read:
-            try:
-                read_page(place, sha256)
-            except StoreError:
-                yield LostPage(task_id, path, False, bool(has_ended))
+        elif (most_read is None or n < most_read) and trouble_of(folder.root, path, sha256):
+            yield LostPage(task_id, path, False, bool(has_ended))
 
 
-def trouble_of(path: Path, sha256: str) -> str | None:
+def trouble_of(root: Path, path: str, sha256: str) -> str | None:
     """What is wrong with a page's raw file, in words; None where it is whole."""
     try:
-        read_page(path, sha256)
+        check_page_file(raw_place(root, path), sha256)
     except StoreError as problem:
         return str(problem)
     return None
@@ -72,7 +71,7 @@ def trouble_of(path: Path, sha256: str) -> str | None:
 
 def is_lost(folder: DataFolder, page: PageRecord) -> bool:
     """Whether a page that the site need not send again is one that we do not have; a purged one is not missed."""
-    if trouble_of(folder.root / page.path, page.sha256) is None:
+    if trouble_of(folder.root, page.path, page.sha256) is None:
         return False
     sql = "SELECT purged_at FROM pages WHERE task_id = ? AND generation = ?"
     return bool(one_row(sql, (page.task_id, page.generation)) == (None,))
@@ -99,20 +98,25 @@ def damaged_archives(folder: DataFolder) -> list[tuple[Path, str]]:
 
 
 def _archive_trouble(path: Path) -> str | None:
+    """Every result is read to its end. Only one of an ordinary size is also parsed: objects take many times more."""
     try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                body = archive.extractfile(member)
-                if body is None:
-                    return f"{member.name} in it is no file"
-                json.loads(body.read())
-    except (OSError, EOFError, tarfile.TarError, zlib.error, ValueError) as problem:
-        return str(problem) or type(problem).__name__
+        for name, content in tar_members(path):
+            if content.size > _ORDINARY_RESULT:
+                continue
+            try:
+                json.loads(content.read())
+            except (ValueError, RecursionError):
+                return f"{name} in it is no result"
+    except ArchiveError as problem:
+        return str(problem)
     return None
 
 
 def put_into_quarantine(folder: DataFolder, path: Path, stamp: str) -> Path:
     """Moves a file, keeping its place within the folder, so that a person finds and understands it."""
+    # Any of them may be a link to another disk.
+    if not any(is_inside(place, path) for place in (folder.root, folder.raw, folder.archive, folder.pending)):
+        raise StoreError(f"{path} does not lie in {folder.root}: it was left where it is.")
     place = folder.quarantine / stamp / path.relative_to(folder.root)
     make_private(place.parent)
     try:

@@ -7,7 +7,6 @@ the thread that needs it, never in a coroutine: two coroutines on one thread wou
 from __future__ import annotations
 
 import os
-import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -21,6 +20,7 @@ from lienworker.crash import reach
 from lienworker.errors import InputError, StoreError
 from lienworker.store.folder import DataFolder, create_private
 from lienworker.store.usage import opening
+from lienworker.trust import trust_data_folder
 
 if TYPE_CHECKING:
     import sqlite3
@@ -62,6 +62,7 @@ _thread = _Thread()
 
 def open_store(root: Path) -> DataFolder:
     """Open the database of a data folder, creating both and upgrading an old file."""
+    trust_data_folder(root)
     folder = DataFolder(root).create()
     try:
         with opening(folder):  # switching to WAL does not wait for others by itself
@@ -84,28 +85,16 @@ def _open(folder: DataFolder) -> None:
 
 
 def begin_file(path: Path) -> None:
-    """Create a database that only its owner can read (it holds the passwords of proxies), or tighten an existing one.
+    """Create a database that only its owner can read, since it holds the passwords of proxies, unless it is there.
 
     An empty file learns to give back what is deleted bit by bit: it can do so from its first page on, or never. No
     pragma of each connection: on a file that has it already, SQLite would write it again, and wait for all writers.
     """
     create_private(path)
-    for file in files_of(path):
-        _tighten(file)
     if path.stat().st_size == 0:
         with closing(connection_to(path)) as new:
             new.execute("PRAGMA auto_vacuum = incremental")
             new.execute("PRAGMA journal_mode = wal")
-
-
-def _tighten(path: Path) -> None:
-    """By its path, never by a descriptor. SQLite gives its log the mode of the database."""
-    try:
-        about = path.stat()
-        if about.st_mode & 0o077 and about.st_uid == os.getuid():
-            path.chmod(stat.S_IMODE(about.st_mode) & 0o700)
-    except FileNotFoundError:  # the last one to close the database takes its log along
-        return
 
 
 def files_of(path: Path) -> tuple[Path, ...]:

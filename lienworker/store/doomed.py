@@ -19,6 +19,7 @@ from lienworker.crash import reach
 from lienworker.store.clock import now_ms
 from lienworker.store.database import all_rows, execute_many, one_row, write
 from lienworker.store.folder import DataFolder, rename
+from lienworker.store.stored_paths import is_inside, is_raw_path
 
 #: A worker writes a page's file moments before its row; within this many seconds it may still be about to.
 _YOUNG_SECONDS = 120.0
@@ -57,7 +58,7 @@ def remove_doomed(folder: DataFolder, after: str, limit: int) -> Removal:
     with write("purge_files"):
         done = [path for path, name in noted if _is_settled(folder, path, name)]
     reach("purge_files.before_unlink")
-    sizes = [_unlink(_aside(folder.root / path)) for path in done if _is_inside(folder, path)]
+    sizes = [_unlink(_aside(folder.root / path)) for path in done if _is_page(folder, path)]
     if done:
         with write("purge_files_done"):
             execute_many("DELETE FROM doomed_files WHERE path = ?", ((path,) for path in done))
@@ -70,7 +71,7 @@ def _is_settled(folder: DataFolder, path: str, name: str) -> bool:
 
     This is in a write transaction, so no row can come to name the file meanwhile.
     """
-    if not _is_inside(folder, path):
+    if not _is_page(folder, path):
         logger.error("%s is not a raw page: it was left where it is", path, extra={"action": "purge"})
         return True
     if one_row(_NAMED, (name, path, name, path)):
@@ -95,10 +96,9 @@ def _aside(place: Path) -> Path:
     return place.with_name(f".{place.name[-200:]}.purged")
 
 
-def _is_inside(folder: DataFolder, path: str) -> bool:
+def _is_page(folder: DataFolder, path: str) -> bool:
     """Only what lies in `raw/` is ever removed, wherever links lead."""
-    place = folder.root / path
-    return place.parent.resolve().is_relative_to(folder.raw.resolve()) and place.name not in {"", ".", ".."}
+    return is_raw_path(path) and is_inside(folder.raw, folder.root / path)
 
 
 def _unlink(place: Path) -> int | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, execute, execute_many, one_row
+from lienworker.store.stored_paths import is_raw_path
 from lienworker.store.tasks import ADDRESS_LOST
 
 _WORDS = "The address was lost with a damaged database: import the list again."
@@ -101,7 +102,7 @@ def make_pages_again(root: Path) -> int:
         " FROM results r JOIN tasks t ON t.task_id = r.task_id WHERE NOT EXISTS"
         " (SELECT 1 FROM pages p WHERE p.task_id = r.task_id AND p.generation = r.generation)"
     )
-    there = [row for row in lost if (root / row[2]).is_file()]
+    there = [row for row in lost if is_raw_path(row[2]) and (root / row[2]).is_file()]
     execute_many(_MAKE_PAGE, ((*row[:5], _type_of(row[2]), row[5]) for row in there))
     return len(there)
 

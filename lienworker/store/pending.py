@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from lienworker.store.clock import to_ms
@@ -134,7 +134,7 @@ def differences(folder: DataFolder, most_read: int | None = None) -> set[str]:
     wrong = {entry.name for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
     rows = dict_rows("SELECT * FROM results WHERE synced = 0 AND json_path IS NOT NULL ORDER BY rowid DESC")
     for n, row in enumerate(rows):
-        path = folder.root / row["json_path"]
+        path = folder.pending / PurePath(row["json_path"]).name
         is_read = most_read is None or n < most_read
         if path.name in wrong and (not is_read or _is_as_stored(path, row)):
             wrong.discard(path.name)
@@ -158,7 +158,7 @@ def rebuild(folder: DataFolder, put_away: Callable[[Path], object] = Path.unlink
     there = {entry.name for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
     made = 0
     for row in dict_rows("SELECT * FROM results WHERE synced = 0 AND json_path IS NOT NULL"):
-        path = folder.root / row["json_path"]
+        path = folder.pending / PurePath(row["json_path"]).name
         there.discard(path.name)
         whole = with_data(row)
         if not _is_as_stored(path, row):

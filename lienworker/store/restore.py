@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from lienworker.errors import InputError, StoreError
-from lienworker.store.backup import ABOUT, DATABASE, FORMAT, SUMS, Counting, check_database, members, parse_sums
-from lienworker.store.clock import now_ms, rfc3339
+from lienworker.store.backup import ABOUT, DATABASE, FORMAT, Counting, check_database, read_members
+from lienworker.store.clock import now_ms, rfc3339, to_ms
+from lienworker.store.database import connection_to
 from lienworker.store.folder import DataFolder, fsync_folder, make_private, rename
 from lienworker.store.migrations import known_migrations
+from lienworker.store.stored_paths import is_raw_path
+from lienworker.store.tar_reader import Member
 from lienworker.store.usage import OPEN_LOCK, USE_LOCK, owning
+from lienworker.trust import trust_data_folder
 
 _CHUNK = 1 << 20
 
@@ -34,6 +39,7 @@ def restore_files(path: Path, root: Path, *, force: bool) -> Restored:
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
     folder = DataFolder(root)
+    trust_data_folder(root)
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     with owning(folder):
         _check_target(folder, force)
@@ -69,20 +75,19 @@ def _content(root: Path, *but: Path) -> list[Path]:
 
 def _unpack(path: Path, stage: Path) -> int:
     """Every file with its sum; the list must name each of them and no other."""
-    found: dict[str, str] = {}
-    sums: dict[str, str] | None = None
-    for name, content in members(path):
-        if name == SUMS:
-            sums = parse_sums(content.read())
-        else:
-            found[name] = _write_file(stage / name, content)
-    if sums is None or sums != found:
-        wrong = sorted({*found, *(sums or {})} - {n for n in found if (sums or {}).get(n) == found[n]})
-        raise StoreError(f"{path} is damaged, for example at {wrong[0] if wrong else SUMS}; nothing was restored.")
-    return len(found)
+    try:
+        files, wrong = read_members(path, lambda name, content: _write_file(stage, name, content))
+    except OSError as problem:
+        raise StoreError(f"{path} cannot be unpacked into {stage.parent}: {problem.strerror}.") from None
+    if wrong:
+        raise StoreError(f"{path} is damaged, for example at {wrong}; nothing was restored.")
+    return files
 
 
-def _write_file(place: Path, content: IO[bytes]) -> str:
+def _write_file(stage: Path, name: str, content: Member) -> bytes:
+    if content.size > shutil.disk_usage(stage).free:
+        raise StoreError(f"There is no room for {name}, which has {content.size:,} bytes; nothing was restored.")
+    place = stage / name
     make_private(place.parent)
     counting = Counting(content)
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
@@ -90,14 +95,15 @@ def _write_file(place: Path, content: IO[bytes]) -> str:
             out.write(chunk)
         out.flush()
         os.fsync(out.fileno())
-    return counting.sha256.hexdigest()
+    return counting.sha256.digest()
 
 
 def _check(stage: Path, path: Path) -> dict[str, Any]:
     try:
         about: dict[str, Any] = json.loads((stage / ABOUT).read_bytes())
         version, form = int(about["schema_version"]), int(about["format"])
-    except (OSError, ValueError, KeyError, TypeError):
+        about["made_at"] = rfc3339(to_ms(about["made_at"]))  # shown to people: nothing else gets through
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise StoreError(f"{path} is no backup of lienworker: it does not say what it is.") from None
     newest = known_migrations()[-1].version
     if form > FORMAT or version > newest:
@@ -108,7 +114,16 @@ def _check(stage: Path, path: Path) -> dict[str, Any]:
     if not (stage / DATABASE).is_file():
         raise StoreError(f"{path} holds no database.")
     check_database(stage / DATABASE)
+    _refuse_paths_outside(stage / DATABASE, path)
     return about
+
+
+def _refuse_paths_outside(database: Path, path: Path) -> None:
+    """A page that lies elsewhere would have its file moved, sent or shown: nobody's backup names one."""
+    with contextlib.closing(connection_to(database, read_only=True)) as copy:
+        for (place,) in copy.execute("SELECT path FROM pages UNION ALL SELECT html_path FROM results"):
+            if not is_raw_path(place):
+                raise StoreError(f"{path} is no backup of lienworker: a page in it lies at {str(place)[:200]!r}.")
 
 
 def _move_aside(folder: DataFolder, stage: Path) -> Path | None:

@@ -6,12 +6,13 @@ anything dropped to make room.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lienworker.errors import OperatorError
 from lienworker.settings import Settings
 from lienworker.store.folder import DataFolder
-from lienworker.store.space import free_mb, known_mb
+from lienworker.store.space import free_mb, known_mb, measure, remember_size
 
 #: Shares of LIENWORKER_DATA_MAX_MB.
 _WARN, _STOP_INTAKE, _STOP_FETCH = 0.8, 0.9, 1.0
@@ -71,3 +72,14 @@ def refuse_new_work(folder: DataFolder, settings: Settings) -> None:
             f"No new work is taken: {words} (LIENWORKER_DISK_STOP_INTAKE_MB, LIENWORKER_DATA_MAX_MB). Make room first: "
             "`lienworker purge` lets go of what is old and delivered."
         )
+
+
+def watch_import(folder: DataFolder, settings: Settings) -> Callable[[], None]:
+    """Refuse new work now where there is no room; return what is to be asked between the transactions of an import.
+
+    A folder that no worker has ever measured is measured first: else its limit would not be known to be reached.
+    """
+    if settings.data_max_mb and known_mb(folder) is None:
+        remember_size(measure(folder))
+    refuse_new_work(folder, settings)
+    return lambda: refuse_new_work(folder, settings)

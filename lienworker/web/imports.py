@@ -20,7 +20,7 @@ from lienworker.intake.rejects import plain_name
 from lienworker.platforms import registry_with
 from lienworker.store.database import DATABASE_TROUBLE
 from lienworker.store.imports import imports as all_imports
-from lienworker.store.room import refuse_new_work
+from lienworker.store.room import refuse_new_work, watch_import
 from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question
 from lienworker.web.server import Server
 
@@ -122,7 +122,9 @@ def _import(place: Place, path: Path, name: str) -> None:
     """The same importer as the command line's."""
     rejects = RejectsFile.of_import(place.folder.rejects, name)
     try:
-        Importer(registry_with(place.settings.platforms_folder), path, name, How()).run(rejects)
+        check_room = watch_import(place.folder, place.settings)
+        importer = Importer(registry_with(place.settings.platforms_folder), path, name, How())
+        importer.run(rejects, lambda tally: check_room())
     except LienworkerError as problem:
         raise CannotError(f"{name} cannot be imported: {problem}") from None
     except DATABASE_TROUBLE:

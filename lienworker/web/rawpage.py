@@ -12,6 +12,7 @@ from lienworker.errors import StoreError
 from lienworker.platforms import Page as SitePage
 from lienworker.store.pages import PageRecord, latest_page, page_of, was_purged
 from lienworker.store.raw_files import read_page
+from lienworker.store.stored_paths import raw_place
 from lienworker.web.pages import NotThereError, Page, Place, Question
 from lienworker.web.server import Server, question_of
 from lienworker.web.taming import Tamer
@@ -45,7 +46,7 @@ def page_text(place: Place, question: Question) -> str:
             "This raw page was purged: it was old, and its result delivered (LIENWORKER_KEEP_RAW_DAYS)."
         )
     try:
-        body = read_page(place.folder.root / record.path, record.sha256)
+        body = read_page(raw_place(place.folder.root, record.path), record.sha256)
     except StoreError as problem:
         raise NotThereError(str(problem)) from None
     return SitePage(record.url, body, record.content_type, record.charset, record.status).text

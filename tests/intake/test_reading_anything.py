@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import tracemalloc
@@ -134,10 +133,10 @@ def test_memory_does_not_grow_with_the_file(form: str) -> None:
 
 
 def test_a_bomb_of_one_endless_line_is_defused() -> None:
-    bomb = gzip.compress(b"http://a.example/1\n" + b"x" * 60_000_000 + b"\nhttp://a.example/2\n", compresslevel=1)
+    bomb = io.BytesIO(b"http://a.example/1\n" + b"x" * 60_000_000 + b"\nhttp://a.example/2\n")
 
     tracemalloc.start()
-    found = list(read_parcels(io.BytesIO(bomb), name="list.txt.gz"))
+    found = list(read_parcels(bomb, name="list.txt"))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -89,7 +89,7 @@ def test_everything_killed_at_once_and_started_again(node: Node, tmp_path: Path)
 @pytest.mark.alone
 def test_a_killed_supervisor_leaves_no_process_behind(node: Node, site: DemoSite) -> None:
     process = node.start("up")
-    wait_until(lambda: len(node.workers()) == 2 and node.processes("redis-server"), what="the stack to start")
+    wait_until(lambda: len(node.workers()) == 2 and node.processes("-server "), what="the stack to start")
     process.kill()
     process.wait()
     wait_until(lambda: not node.processes(), seconds=5, what="everything to be gone")
@@ -115,7 +115,7 @@ def test_a_redis_that_is_lost_costs_a_moment(node: Node, tmp_path: Path, disaste
         process = node.start("run", file)
         wait_until(lambda: len(site.log) > 80, what="fetching to begin")
         if disaster == "killed":
-            node.processes("redis-server")[0].kill()
+            node.processes("-server ")[0].kill()
         else:
             redis.Redis(unix_socket_path=str(node.data / "redis" / "redis.sock")).flushall()
         output, _ = process.communicate(timeout=60)

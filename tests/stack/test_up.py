@@ -95,7 +95,7 @@ def test_an_idle_stack_uses_less_than_a_twentieth_of_a_core(node: Node, stack) -
 
 
 def test_the_private_redis_is_closed_to_the_network_and_to_others(node: Node, stack) -> None:
-    redis = node.processes("redis-server")[0]
+    redis = node.processes("-server ")[0]
     assert not redis.net_connections(kind="inet")
     socket = node.data / "redis" / "redis.sock"
     assert socket.stat().st_mode & 0o077 == 0

@@ -484,7 +484,7 @@ def test_a_stack_whose_work_is_due_and_does_not_move_is_not_ready(node: Node, si
 
     process = node.start("up", LIENWORKER_WEB_PORT="0")
     wait_until(lambda: len(node.workers()) == 2 and node.is_up(), what="the stack to be up")
-    (server,) = node.processes("redis-server")
+    (server,) = node.processes("-server ")
     with monitor(node) as here:
         wait_until(lambda: here.ask("/readyz").status == 200, what="ready")
         os.kill(server.pid, signal.SIGSTOP)
