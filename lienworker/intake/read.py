@@ -21,7 +21,7 @@ from lienworker.intake.urllist import read_url_list
 _NO_DEFAULTS = Defaults()
 #: Rejects, and lines without a row, that any file may have; and how many more for each row that can be used.
 _MOST_REJECTS = 100_000
-_MOST_LINES = 5_000_000
+_MOST_LINES = 2_000_000
 _FOR_EACH_ROW = 10
 
 

@@ -47,6 +47,8 @@ def read_table(
     columns = _Columns(_read_header(records, name), chosen, name)
     columns.check(maker, name)
     for number, text, cells in records:
+        if not text or text.isspace():
+            continue
         try:
             if isinstance(cells, BadRowError):
                 raise cells
