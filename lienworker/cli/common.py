@@ -74,6 +74,16 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
+def print_json_list(values: Iterable[Any]) -> None:
+    """The same as `print_json(list(values))`, with one of them in hand at a time."""
+    start = "["
+    for value in values:
+        text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+        click.echo(start + "\n  " + text.replace("\n", "\n  "), nl=False)
+        start = ","
+    click.echo("[]" if start == "[" else "\n]")
+
+
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool, nothing: str) -> None:
     """A listing: JSON with everything, or a table of the chosen columns."""
     rows = list(rows)
