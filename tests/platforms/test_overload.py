@@ -33,7 +33,16 @@ def test_a_tag_that_hides_its_attributes_behind_brackets_is_parsed_under_limits(
     text = "<p><a " + " ".join(f"x{n}<=1" for n in range(5_000)) + ">"
     with pytest.raises(HeavyPageError):
         check_attributes(text, under_limits=False)
-    check_attributes(text, under_limits=True)
+
+
+@pytest.mark.parametrize("filling", ["x{}<=1", "x{}='>'", 'x{}="</a>"', "x{}", "x{} = '<b>'"])
+def test_no_way_of_writing_attributes_hides_how_many_there_are(filling: str) -> None:
+    text = "<p><a " + " ".join(filling.format(n) for n in range(30_000)) + ">"
+    with pytest.raises(PageError, match="attributes") as problem:
+        check_attributes(text, under_limits=True)
+    assert problem.value.reason == "too_complex"
+    with pytest.raises(PageError, match="attributes"):
+        check_attributes(text, under_limits=False)
 
 
 def test_a_long_script_that_compares_is_no_tag() -> None:
