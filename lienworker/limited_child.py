@@ -99,10 +99,8 @@ def _answer(request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes
         return {"problem": "page", **facts}, b""
 
     if len(payload) > MOST_ANSWER:
-        return {
-            "problem": "limit",
-            "detail": f"its result has {len(payload):,} bytes, and {MOST_ANSWER:,} is most",
-        }, b""
+        detail = f"its result has {len(payload):,} bytes, and no more than {MOST_ANSWER:,} are taken"
+        return {"problem": "limit", "detail": detail}, b""
     return {}, payload
 
 
