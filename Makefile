@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-outage bench-parse clean bench-web screenshots year
-.PHONY: bench bench-growth bench-hosts fuzz
+.PHONY: bench bench-growth bench-hosts bench-hostile fuzz
 .PHONY: chaos
 .PHONY: dev hooks site lint-containers man build test-minimum test-repeat
 
@@ -133,6 +133,10 @@ year: install  ## Put 200,000 tasks through one folder with retention at its min
 
 bench-parse: install  ## Measure the parsers against a bare parsel script on the same pages
 	$(BIN)/python -m benchmarks.parsing
+
+bench-hostile: install  ## Measure what hostile pages of up to 16 MB cost, each kind alone and 64 at once
+	$(BIN)/python -m benchmarks.hostile
+	$(BIN)/python -m benchmarks.hostile --megabytes 3
 
 bench-web: install  ## Measure the monitor at a million tasks and outbox rows
 	$(BIN)/python -m benchmarks.web

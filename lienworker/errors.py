@@ -6,6 +6,7 @@ LienworkerError
 │   ├── InputError         a file, line or argument that cannot be used
 │   └── BusyError          another process holds the data folder; the same again later does it: exit code 75
 ├── PageError              the row's fault: this page or this address; has a reason and says if a retry makes sense
+│   └── HeavyPageError     too much to be parsed without limits; `too_complex` for whoever has none to offer
 ├── StoreError             the local storage's fault: full, not to be read or newer than this program; exit code 3
 │   └── DamageError        the database is broken, and only a repair or a backup helps: exit code 4
 └── ShortageError          nobody's fault: the machine lacks files or memory for now; also an OSError
@@ -49,6 +50,13 @@ class PageError(LienworkerError):
         self.reason = reason
         self.detail = detail
         self.retryable = retryable
+
+
+class HeavyPageError(PageError):
+    """A page that may be all right, but has to be parsed where it can do no harm: in a process with limits."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("too_complex", detail)
 
 
 class StoreError(LienworkerError):

@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,10 +19,13 @@ from dramatiq.middleware import Middleware
 
 from lienworker.actors.messages import MessageCheck
 from lienworker.actors.runtime import RESERVED_THREADS, Runtime, running
+from lienworker.actors.scrape_outcomes import store_scrapes
+from lienworker.actors.watchdog import Parse
 from lienworker.broker import QueueTokens, setup_broker
 from lienworker.lifeline import watch_parent, watch_supervisor
 from lienworker.log_repeats import Repeats
-from lienworker.logs import setup_logging
+from lienworker.logs import about_task, setup_logging
+from lienworker.outbox.leases import free_for
 from lienworker.outbox.relay import worker_slots
 from lienworker.outbox.turns import is_taken
 from lienworker.settings import Settings
@@ -30,6 +34,8 @@ from lienworker.store.database import DATABASE_TROUBLE, is_damage
 
 #: How long a process whose parent is gone may take to commit what it has in hand, s.
 _LAST_WORDS = 2.0
+#: How long it may take at most to end for a parse that hangs, s.
+_LAST_COMMIT = 15.0
 #: The exit code of a worker whose storage cannot be used; whoever runs it starts it again.
 _CANNOT_START = 3
 
@@ -84,7 +90,10 @@ class RuntimeMiddleware(Middleware):
         thread = get_event_loop_thread()
         if thread is None:  # the AsyncIO middleware comes before this one
             raise RuntimeError("there is no event loop")
-        _current[:] = [self._stack.enter_context(running(settings, "worker", slots, thread.loop, start_turns))]
+        here = self._stack.enter_context(running(settings, "worker", slots, thread.loop, start_turns))
+        _current[:] = [here]
+        here.watchdog.start(_end_hanging)
+        self._stack.callback(here.watchdog.stop)
 
     def after_worker_boot(self, broker: Any, worker: Any) -> None:
         start_turns()
@@ -144,6 +153,21 @@ def _end_process() -> None:
         runtime().stopping.set()
         time.sleep(_LAST_WORDS)
     os._exit(1)
+
+
+def _end_hanging(parse: Parse) -> None:
+    """Ends this process for the parse that hangs in it, after what is done was committed."""
+    row, here = parse.row, runtime()
+    words = "Its page held a worker up for too long."
+    logger.error("parsing %s hangs; this process ends", row.url, extra=about_task("hang", row.task_id, row.topic))
+    threading.Timer(_LAST_COMMIT, os._exit, (1,)).start()  # should the database not let us
+    here.stopping.set()
+    time.sleep(_LAST_WORDS)
+    try:
+        store_scrapes(here, list(parse.finished))
+        free_for(here.holder.id, row.id, words)
+    finally:
+        os._exit(1)
 
 
 watch_supervisor(_end_process)

@@ -14,7 +14,7 @@ from lienworker.actors.one_url import checked_url
 from lienworker.actors.runtime import Runtime, running
 from lienworker.actors.scrape import scrape_row
 from lienworker.actors.scrape_outcomes import store_scrapes
-from lienworker.errors import StoreError
+from lienworker.errors import PageError, StoreError
 from lienworker.outbox.claims import claim_task
 from lienworker.outbox.drift import let_go
 from lienworker.outbox.pacing import Politeness
@@ -94,7 +94,7 @@ def _outcome(here: Runtime, task_id: str) -> ByHand:
         try:
             body = read_page(raw_place(here.folder.root, page.path), page.sha256)
             seen = _visible_text(Page(page.url, body, page.content_type, page.charset, page.status))
-        except StoreError as problem:
+        except (PageError, StoreError) as problem:
             seen = str(problem)
     return ByHand(task, found, asdict(page) if page else None, seen)
 

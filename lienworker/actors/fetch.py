@@ -15,7 +15,7 @@ from lienworker.actors.fetch_outcomes import Arrived, leave_pages
 from lienworker.actors.fetch_outcomes import store_in_transaction as store_pages
 from lienworker.actors.flights import GROUP_SECONDS, Flights
 from lienworker.actors.runtime import Runtime
-from lienworker.actors.scrape import scrape_row
+from lienworker.actors.scrape import scrape_if_plain
 from lienworker.actors.scrape_outcomes import Scraped, make_ready, store_scrapes
 from lienworker.actors.scrape_outcomes import store_in_transaction as store_results
 from lienworker.broker import FETCH
@@ -125,10 +125,14 @@ class Pump:
         return [(scrape, page, bodies[row.id]) for scrape, (row, page) in zip(taken, small, strict=True)]
 
     def _read(self, pages: list[tuple[Claimed, PageRecord, bytes]]) -> None:
-        """Parses pages; their results go with the next turn, unless that takes too long."""
+        """Parses pages; their results go with the next turn, unless that takes too long. Heavy ones stay on disk."""
         since = time.monotonic()
         for row, page, body in pages:
-            self._scraped.append(scrape_row(self._runtime, row, (page, body)))
+            if scraped := scrape_if_plain(self._runtime, row, (page, body), self._scraped):
+                self._scraped.append(scraped)
+            else:
+                give_back([row])
+                self.has_left_pages = True
             if time.monotonic() - since > GROUP_SECONDS:
                 store_scrapes(self._runtime, self._scraped)
                 self._scraped, since = [], time.monotonic()

@@ -17,6 +17,7 @@ from lienworker.outbox import drift
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.reparsed import as_row, begin_generation
 from lienworker.platforms import Page, ParsedPage, Registry
+from lienworker.platforms.guarded import parse_guarded
 from lienworker.store import tasks
 from lienworker.store.database import write
 from lienworker.store.folder import DataFolder
@@ -104,9 +105,8 @@ class Reparse:
     def _parse(self, row: Claimed, page: PageRecord) -> ParsedPage | PageError:
         try:
             body = read_page(raw_place(self._folder.root, page.path), page.sha256)
-            return self._registry.parse(
-                Page(page.url, body, page.content_type, page.charset, page.status), target_of(row)
-            )
+            read = Page(page.url, body, page.content_type, page.charset, page.status)
+            return parse_guarded(self._registry, read, target_of(row))
         except PageError as problem:
             return problem
         except StoreError as problem:

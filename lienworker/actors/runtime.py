@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from lienworker.actors.watchdog import Watchdog
 from lienworker.errors import SettingsError
 from lienworker.fetching import Fetcher, FetchOptions
 from lienworker.gateway.client import GatewayClient
@@ -90,6 +91,9 @@ class Runtime:
         self._gateway: GatewayClient | None = None
         self._fetcher: Fetcher | None = None
         self._making = threading.Lock()
+        self.watchdog = Watchdog()
+        self.one_heavy = threading.Lock()
+        """Held while a heavy page is parsed in the child and its result stored."""
 
     @property
     def fetcher(self) -> Fetcher:

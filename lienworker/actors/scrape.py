@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,46 +20,84 @@ from lienworker.broker import SCRAPE
 from lienworker.crash import reach
 from lienworker.errors import PageError, ShortageError, StoreError
 from lienworker.outbox.claims import claim
-from lienworker.outbox.closing import give_back
+from lienworker.outbox.closing import give_back, put_off
 from lienworker.outbox.entries import Claimed
 from lienworker.platforms import Page, ParsedPage, Target
+from lienworker.platforms.guarded import parse_here, parse_in_child
 from lienworker.store.pages import PageRecord, page_of
 from lienworker.store.raw_files import read_page
 from lienworker.store.stored_paths import raw_place
 
 #: How long one message may go on before others get their turn, s.
 _SHARE = 2.0
+#: How long a heavy page waits while another is parsed, ms.
+_WHILE_ANOTHER_MS = 1_000
 
 logger = logging.getLogger(__name__)
+Fresh = tuple[PageRecord, bytes]
+Parser = Callable[[Page, Target], ParsedPage | None]
 
 
-def scrape_row(runtime: Runtime, row: Claimed, fresh: tuple[PageRecord, bytes] | None = None) -> Scraped:
-    """Parses the page of one row: the `fresh` one in hand, or the one on disk. Whatever a parser does, the outcome is
-    a value; a shortage of the machine's own is not."""
+def scrape_row(runtime: Runtime, row: Claimed) -> Scraped:
+    """Parses the page of one row, wherever that is best. Whatever a parser does, the outcome is a value; a shortage of
+    the machine's own is not."""
+    return scrape_if_plain(runtime, row) or scrape_in_child(runtime, row)
+
+
+def scrape_if_plain(
+    runtime: Runtime, row: Claimed, fresh: Fresh | None = None, finished: Sequence[Scraped] = ()
+) -> Scraped | None:
+    """The same for a page that can be parsed here, the `fresh` one in hand or the one on disk; None for another.
+
+    A row whose holder died is parsed in the child. `finished` is what the caller has not stored yet: if this page
+    hangs, the watchdog does it.
+    """
+    if row.alone:
+        return None
+
+    def parse(page: Page, target: Target) -> ParsedPage | None:
+        with runtime.watchdog.over(row, finished):
+            return parse_here(runtime.registry, page, target)
+
+    return _scraped(runtime, row, fresh, parse)
+
+
+def scrape_in_child(runtime: Runtime, row: Claimed) -> Scraped:
+    """The same in the process with limits, which may take ten seconds."""
+    found = _scraped(runtime, row, None, lambda page, target: parse_in_child(runtime.registry, page, target))
+    assert found is not None
+    return found
+
+
+def _scraped(runtime: Runtime, row: Claimed, fresh: Fresh | None, parse: Parser) -> Scraped | None:
     reach("scrape.before_parse")
     page, body = fresh or (page_of(row.task_id, row.generation), None)
     started = time.perf_counter()
     try:
-        outcome: ParsedPage | PageError = _parse(runtime, row, page, body)
+        outcome: ParsedPage | PageError | None = parse(_page(runtime, row, page, body), target_of(row))
     except PageError as problem:
         outcome = problem
     except StoreError as problem:
         outcome = PageError("raw_page_damaged", str(problem), retryable=True)
     except ShortageError:  # the row is given back for later
         raise
+    except MemoryError:
+        raise ShortageError(f"there is not enough memory to parse the page of {row.task_id}") from None
     except Exception as problem:  # a parser's bug must not cost the worker, nor the neighbours' rows
         logger.warning("the parser failed on %s", row.task_id, exc_info=True, extra={"task_id": row.task_id})
         outcome = PageError("parser_failed", f"{type(problem).__name__}: {problem}")
     reach("scrape.after_parse")
+    if outcome is None:
+        return None
     return Scraped(row, page, outcome, int(1000 * (time.perf_counter() - started)))
 
 
-def _parse(runtime: Runtime, row: Claimed, page: PageRecord | None, body: bytes | None) -> ParsedPage:
+def _page(runtime: Runtime, row: Claimed, page: PageRecord | None, body: bytes | None) -> Page:
     if page is None:
         raise StoreError(f"The page of task {row.task_id} is not in the store.")
     if body is None:
         body = read_page(raw_place(runtime.folder.root, page.path), page.sha256)
-    return runtime.registry.parse(Page(page.url, body, page.content_type, page.charset, page.status), target_of(row))
+    return Page(page.url, body, page.content_type, page.charset, page.status)
 
 
 def target_of(row: Claimed) -> Target:
@@ -118,15 +157,37 @@ class ScrapeRun:
         return True
 
     def _work_on(self, rows: list[Claimed]) -> None:
-        """Commits in groups as results come; what a stop leaves undone goes back untried."""
+        """Commits in groups as results come; what a stop leaves undone goes back untried. Heavy pages come last."""
         group: list[Scraped] = []
+        heavy: list[Claimed] = []
         since = time.monotonic()
         for n, row in enumerate(rows):
             if self.runtime.stopping.is_set():
                 give_back(rows[n:])
                 break
-            group.append(scrape_row(self.runtime, row))
+            if scraped := scrape_if_plain(self.runtime, row, finished=group):
+                group.append(scraped)
+            else:
+                heavy.append(row)
             if time.monotonic() - since > GROUP_SECONDS:
                 store_scrapes(self.runtime, group)
                 group, since = [], time.monotonic()
         store_scrapes(self.runtime, group)
+        self._work_on_heavy(heavy)
+
+    def _work_on_heavy(self, rows: list[Claimed]) -> None:
+        """One by one, and each stored at once: a long list takes a hundred megabytes while it is in hand.
+
+        While another thread of this process does so, they wait in the outbox, not in a place that others need.
+        """
+        if not rows or not self.runtime.one_heavy.acquire(blocking=False):
+            put_off(rows, _WHILE_ANOTHER_MS)
+            return
+        try:
+            for n, row in enumerate(rows):
+                if self.runtime.stopping.is_set():
+                    give_back(rows[n:])
+                    break
+                store_scrapes(self.runtime, [scrape_in_child(self.runtime, row)])
+        finally:
+            self.runtime.one_heavy.release()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any, TextIO
 
 import click
@@ -29,8 +30,20 @@ def confirm(question: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    text = json.dumps(redacted(value), ensure_ascii=False, indent=2, default=str)
-    click.echo(visible_json(text))
+    click.echo(_json(value))
+
+
+def print_json_list(values: Iterable[Any]) -> None:
+    """Print what `print_json(list(values))` would, with one of them in hand at a time."""
+    start = "["
+    for value in values:
+        click.echo(start + "\n  " + _json(value).replace("\n", "\n  "), nl=False)
+        start = ","
+    click.echo("[]" if start == "[" else "\n]")
+
+
+def _json(value: Any) -> str:
+    return visible_json(json.dumps(redacted(value), ensure_ascii=False, indent=2, default=str))
 
 
 def standard_output() -> TextIO:

@@ -130,6 +130,7 @@ def _read(registry: Registry, page: Page, target: Target) -> tuple[Platform, dic
     """The page's platform and its record; an empty one, after the reason was said, where there is none."""
     from lienworker.errors import PageError
 
+    page.under_limits = True  # rules are asked about the page one by one, here; whoever waits can stop it
     try:
         parsed = registry.parse(page, target)
     except PageError as problem:
@@ -199,9 +200,10 @@ def _target(source: str, where: dict[str, str | None]) -> Target:
 
 def _parse(registry: Registry, page: Page, target: Target) -> Any:
     from lienworker.errors import PageError
+    from lienworker.platforms.guarded import parse_guarded
 
     try:
-        return registry.parse(page, target)
+        return parse_guarded(registry, page, target)
     except PageError as problem:
         echo(f"No record: {problem.reason}: {problem.detail}.", err=True)
         sys.exit(1)

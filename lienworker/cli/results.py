@@ -8,10 +8,12 @@ from typing import Any
 import click
 
 from lienworker.cli.common import json_option, load_settings, open_folder, plural, print_rows, shown, with_options
-from lienworker.cli.output import echo, print_json, standard_output
+from lienworker.cli.output import echo, print_json, print_json_list, standard_output
 from lienworker.cli.tasks import filter_of
 
 _COLUMNS = ("task_id", "parcel_id", "platform", "county", "owner_name", "property_address", "total_due", "scraped_at")
+
+_OF_DATA = ("owner_name", "property_address", "total_due")
 
 _filters = with_options(
     click.option("--platform", help="Only results of this platform."),
@@ -32,11 +34,14 @@ def results() -> None:
 @json_option
 def list_(limit: int, as_json: bool, **options: Any) -> None:
     """List results, oldest first."""
-    from lienworker.store.queries import find_results
+    from lienworker.store.queries import find_results, list_results
 
     open_folder(load_settings())
-    rows = [row if as_json else {**row["data"], **row} for row in find_results(filter_of(options), limit)]
-    print_rows(rows, _COLUMNS, as_json=as_json, nothing="No such results.")
+    wanted = filter_of(options)
+    if as_json:
+        print_json_list(find_results(wanted, limit))
+    else:
+        print_rows(list_results(wanted, limit, _OF_DATA), _COLUMNS, as_json=False, nothing="No such results.")
 
 
 @results.command(epilog="Example: lienworker results show p-0a1b2c…")

@@ -96,6 +96,17 @@ def give_back(rows: Iterable[Claimed]) -> None:
         give_back_in_transaction(rows)
 
 
+def put_off(rows: Sequence[Claimed], after_ms: int) -> None:
+    """Puts rows back untried, for later."""
+    if not rows:
+        return
+    with write("put_off"):
+        give_back_in_transaction(rows)
+        for row in rows:
+            sql = "UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND state = 'waiting'"
+            execute(sql, (now_ms() + after_ms, row.id))
+
+
 def give_back_in_transaction(rows: Iterable[Claimed]) -> None:
     """The same inside the caller's transaction."""
     sql = f"UPDATE outbox SET state = 'waiting', {_FREE}" + _MINE

@@ -238,7 +238,7 @@ def free_token(token: str, *, blame: bool, later: bool) -> None:
             execute("UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND state = 'waiting'", (due_at, row["id"]))
 
 
-def _leased(condition: str, *values: str) -> list[dict[str, Any]]:
+def _leased(condition: str, *values: str | int) -> list[dict[str, Any]]:
     sql = f"SELECT id, task_id, topic, generation, attempts, alone FROM outbox WHERE state = 'leased' AND {condition}"
     return list(dict_rows(sql, values))
 
@@ -258,14 +258,21 @@ def free(holder: str, *, blame: bool) -> int:
     return len(rows)
 
 
-def _free_row(row: dict[str, Any], *, guilty: bool) -> None:
+def free_for(holder: str, guilty: int, words: str) -> None:
+    """Ends a holder on account of one row: that one has lost an attempt, the others wait as if nothing had been."""
+    with write("hang"):
+        for row in _leased("id = ?", guilty):
+            _free_row(row, guilty=True, words=words)
+    free(holder, blame=False)
+
+
+def _free_row(row: dict[str, Any], *, guilty: bool, words: str = "The worker died while it had this row.") -> None:
     if not guilty:
         execute(
             "UPDATE outbox SET state = 'waiting', lease_token = NULL, lease_until = NULL WHERE id = ?",
             (row["id"],),
         )
         return
-    words = "The worker died while it had this row."
     note_try(row["id"], row["task_id"], row["topic"], "worker_died", words)
     convicted = row["alone"] + 1 >= MOST_CRASHES
     is_step = row["topic"] in {"fetch", "scrape"}

@@ -45,7 +45,10 @@ def written_out(page: Page) -> Page:
         raise PageError("not_a_parcel", "the answer is no list of auctions")
     if "AITEM_" not in shown:
         raise PageError("parcel_not_found", "the list has no auctions on it")
-    return Page(page.url, _SHORT.sub(lambda found: _SHORTHAND[found[0]], shown).encode(), "text/html", "utf-8")
+    html = _SHORT.sub(lambda found: _SHORTHAND[found[0]], shown).encode()
+    shown_page = Page(page.url, html, "text/html", "utf-8")
+    shown_page.under_limits = page.under_limits
+    return shown_page
 
 
 def item_of(item: Any) -> Record:

@@ -17,8 +17,9 @@ from lxml import etree  # type: ignore[import-untyped]
 from parsel import Selector
 from w3lib.encoding import html_to_unicode, resolve_encoding
 
-from lienworker.errors import PageError
-from lienworker.platforms.overload import is_built_to_be_slow
+from lienworker.errors import HeavyPageError, PageError
+from lienworker.platforms.bounds import too_complex
+from lienworker.platforms.overload import check_attributes, check_bytes, check_text
 from lienworker.platforms.record import Record
 
 __all__ = ["Page", "Platform", "Record", "Target"]
@@ -51,6 +52,8 @@ class Page:
         self.content_type = content_type
         self.charset = charset
         self.status = status
+        self.under_limits = False
+        """Whether this process may use only so much time and memory, so that no page can do it harm."""
         self._memo: dict[str, Any] = {}
 
     @cached_property
@@ -70,17 +73,43 @@ class Page:
     def selector(self) -> Selector:
         """As parsel makes it, but of plain elements: `lxml.html` looks a class up in Python for each of them.
 
-        Refuses what would hold a worker up: no page for people has half a million tags.
+        Refuses what would hold a worker up.
         """
-        if is_built_to_be_slow(self.text):
-            raise PageError(
-                "too_complex", "the page is built to be slow: too many tags, or a tag of too many attributes"
-            )
+        self.check()
+        check_attributes(self.text, under_limits=self.under_limits)
         text = self.text.replace("\x00", "") if "\x00" in self.text else self.text
         source = text.strip().encode("utf-8", "replace") or b"<html/>"
-        parser = etree.HTMLParser(recover=True, encoding="utf-8", huge_tree=True)
-        root = etree.fromstring(source, parser)
+        root = self._tree(source)
         return Selector(root=etree.Element("html") if root is None else root, type="html")
+
+    def _tree(self, source: bytes) -> Any:
+        """The tree, where it is no deeper than libxml2 allows: 256 elements, or 2048 for who has limits."""
+        parser = etree.HTMLParser(recover=True, encoding="utf-8", huge_tree=self.under_limits)
+        root = etree.fromstring(source, parser)
+        last = parser.error_log.last_error
+        if last is None or "Excessive depth" not in last.message:
+            return root
+        raise self._too_deep()
+
+    def _too_deep(self) -> PageError:
+        if not self.under_limits:
+            return HeavyPageError("the page is nested deeply")
+        return too_complex("the page is built to be slow: it is nested too deeply")
+
+    def check(self) -> None:
+        """Raises PageError where the page has too much of anything; once is enough."""
+        self.memo("check", self._check)
+
+    def _check(self) -> None:
+        if not self.under_limits:
+            check_bytes(self.body)
+        check_text(self.text, is_json=self.is_json, under_limits=self.under_limits)
+
+    def forget(self) -> None:
+        """Lets go of all that was made of the body, which somebody else will do again."""
+        for name in ("text", "lower_text", "selector"):
+            self.__dict__.pop(name, None)
+        self._memo.clear()
 
     @cached_property
     def is_json(self) -> bool:
@@ -90,6 +119,7 @@ class Page:
         return self.body[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
 
     def json(self) -> Any:
+        self.check()
         return self.memo("json", self._load_json)
 
     def memo(self, key: str, make: Callable[[], T]) -> T:
@@ -101,8 +131,10 @@ class Page:
     def _load_json(self) -> Any:
         try:
             return json.loads(self.text.lstrip("\ufeff"))
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise PageError("not_a_parcel", f"the page should be JSON and is not: {error}") from None
+        except RecursionError:
+            raise self._too_deep() from None
 
 
 class Platform(ABC):

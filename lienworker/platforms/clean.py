@@ -6,6 +6,7 @@ a blank is absent, a zero is zero, and a value that cannot be read is never repl
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -37,9 +38,10 @@ _PLAIN_MONEY = re.compile(r"\$?(\d[\d,]*(?:\.\d*)?)")
 _IN_MONEY = "0123456789$,.()- UuSsCcRr"
 _NUMBER = re.compile(r"-?(?:\d[\d,]*(?:\.\d*)?|\.\d+)")
 _YEAR = re.compile(r"(?<!\d)(1[6-9]\d\d|20\d\d)(?!\d)")
-_BREAKS = re.compile(r"\s*[\r\n\t]\s*")
+# Each begins only where its run begins, and never gives back: a long run is read once, not from each of its places.
+_BREAKS = re.compile(r"(?<!\s)\s*[\r\n\t]\s*")
 _NO_ACRES = re.compile(r"sq|feet|\bft\b|\bsf\b|\bx\b|hectare")
-_ACRES = re.compile(r"([\d,]*\.?\d+)\s*ac")
+_ACRES = re.compile(r"(?<![\d,])([\d,]*+(?:\.\d++|(?<=\d)))\s*ac")
 _ACRES_UNIT = re.compile(r"\bac(re)?s?\b")
 _NEVER_BLANK = frozenset({float, int, bool})
 _BLANKS = frozenset({"", "-", "--", "---", "n/a", "na", "none", "null", "nil", "not available", "unknown", "."})
@@ -70,12 +72,12 @@ def money(value: object) -> float | None:
     if not plain or (plain.isascii() and plain.strip(_IN_MONEY)):
         return None
     if found := _PLAIN_MONEY.fullmatch(plain):
-        return float(found[1].replace(",", ""))
+        return _finite(found[1])
     found = _MONEY.fullmatch(plain)
     if found is None:
         return None
     opened, minus, inner_minus, digits, trailing, closed = found.groups()
-    amount = float(digits.replace(",", ""))
+    amount = _finite(digits)
     negative = minus or inner_minus or trailing or (opened and closed)
     return -amount if negative and amount else amount
 
@@ -85,7 +87,13 @@ def number(value: object) -> float | None:
     if value.__class__ is not str and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     found = _NUMBER.search(text(value) or "")
-    return float(found.group().replace(",", "")) if found else None
+    return _finite(found.group()) if found else None
+
+
+def _finite(digits: str) -> float | None:
+    """The number of digits with commas; None for one of hundreds of digits, which is no number of anything."""
+    amount = float(digits.replace(",", ""))
+    return amount if math.isfinite(amount) else None
 
 
 def integer(value: object) -> int | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
 
 from lienworker.platforms import clean
 from lienworker.platforms.base import Record
+from lienworker.platforms.bounds import remember_short
 from lienworker.platforms.elements import cells_of, text_of
 from lienworker.platforms.reading import people
 from lienworker.platforms.rules import Path
@@ -42,7 +42,7 @@ def portal_parts(root: Any) -> dict[str, Any]:
     return parts
 
 
-@lru_cache(maxsize=1024)
+@remember_short(1024)
 def _part_name(place: str) -> str:
     """The ids are the same on all pages of the portal."""
     found = _PART.search(place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Any
 
 from lienworker.platforms import clean
@@ -99,7 +100,7 @@ class CuyahogaPlatform(RulePlatform):
 
 
 def _hit(hit: Any) -> Record:
-    below = [text_of(item) for item in hit.itersiblings("li")]
+    below = [text_of(item) for item in islice(hit.itersiblings("li"), 3)]
     owner, street, city = [*below, "", "", ""][:3]
     found = {"parcel_id": clean.identifier(text_of(hit)), "property_address": clean.joined((street, city), " ")}
     return found | ({"owner_name": owner, "owner_names": [owner]} if people.is_owner(owner) else {})

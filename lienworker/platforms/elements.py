@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lienworker.platforms import clean
+from lienworker.platforms.bounds import check_cells
 from lienworker.platforms.reading import Grid
 from lienworker.platforms.reading.tokens import BLOCKS, CELLS
 
@@ -22,6 +23,7 @@ def grid_of(table: Element, about: str = "") -> Grid | None:
     if start is None:
         return None
     width = len(rows[start])
+    check_cells(width, len(rows))
     body = [(row + [""] * width)[:width] for row in rows[start + 1 :] if any(row)]
     return Grid(rows[start], body, about=about) if body else None
 

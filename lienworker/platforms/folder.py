@@ -25,6 +25,7 @@ def registry_with(folder: Path | None) -> Registry:
     if folder is None:
         return registry
     registry = registry.copy()
+    registry.folder = folder
     if not folder.is_dir():
         _leave_out(registry, folder, "it is not a folder; make it, or unset LIENWORKER_PLATFORMS")
         return registry

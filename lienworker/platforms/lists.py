@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote, urljoin
 
+from lienworker.errors import HeavyPageError
 from lienworker.platforms.base import Page, Record, Target
+from lienworker.platforms.guarded import call_limited, page_facts, page_under_limits
 from lienworker.platforms.registry import Registry
 
 
@@ -28,7 +32,7 @@ def listed_parcels(record: Record, page: Page, about: Target, registry: Registry
 
     `about` says what all items share. An item without a parcel id (a day of a calendar) is passed over.
     """
-    links = parcel_links(page)
+    links = _links(page)
     builder = registry.get(about.platform) if about.platform else None
     seen: set[str] = set()
     for item in record.get("parcels", ()):
@@ -42,9 +46,26 @@ def listed_parcels(record: Record, page: Page, about: Target, registry: Registry
             yield ListedParcel(url, target)
 
 
+def _links(page: Page) -> dict[str, str]:
+    """The same as `parcel_links`; of a long list in a process with limits."""
+    try:
+        return parcel_links(page)
+    except HeavyPageError:
+        page.forget()
+    about = {"page": page_facts(page)}
+    found: dict[str, str] = json.loads(call_limited("lienworker.platforms.lists:links_job", about, page.body))
+    return found
+
+
+def links_job(about: dict[str, Any], body: bytes) -> bytes:
+    """`_links` on the other side."""
+    return json.dumps(parcel_links(page_under_limits(about["page"], body))).encode()
+
+
 def parcel_links(page: Page) -> dict[str, str]:
     """Links of the page by their text, and by the parcel id that their address ends with."""
     found: dict[str, str] = {}
+    page.check()
     if page.is_json or "<a" not in page.lower_text:
         return found
     for link in page.selector.xpath("//a[@href]"):

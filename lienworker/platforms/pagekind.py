@@ -16,6 +16,8 @@ from lienworker.platforms.reading.tokens import tokens_of
 
 _BY_STATUS = {401: "login_required", 403: "captcha", 404: "parcel_not_found", 410: "parcel_not_found", 429: "captcha"}
 _BUTTON_TEXTS = "//title/text()|//button//text()|//input[@type='submit' or @type='button']/@value"
+#: Characters in which the marks of such pages are looked for, three hundred of them; what says no more is short.
+_LOOKED_AT = 1_000_000
 _KIND_OF = {kind.reason: kind for kind in KINDS}
 _ABOUT_PARCELS = ("parcel", "owner", "assess", "account", "folio", "property", "tax", "certificate", "deed", "auction")
 
@@ -45,7 +47,7 @@ def _look_at(page: Page) -> Shown:
     tokens = tokens_of(page.selector)
     texts = [token.text for token in tokens] + page.selector.xpath(_BUTTON_TEXTS).getall()
     fields = sum(token.barrier and token.element.get("type") not in ("checkbox", "radio") for token in tokens)
-    return Shown(" ".join(" ".join(texts).lower().split()), fields)
+    return Shown(" ".join(" ".join(texts).lower().split())[:_LOOKED_AT], fields)
 
 
 def _kind_by_status(status: int) -> Kind | None:
@@ -56,7 +58,7 @@ def _kind_by_status(status: int) -> Kind | None:
 
 def _kind_by_marks(page: Page, shown: Shown) -> Kind | None:
     for kind in KINDS:
-        text = page.lower_text if kind.in_source else shown.text
+        text = page.lower_text[:_LOOKED_AT] if kind.in_source else shown.text
         if any(mark in text for mark in kind.marks) and (kind.also is None or kind.also(page, shown)):
             return kind
     return None

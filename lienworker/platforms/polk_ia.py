@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Any
 
 from lienworker.platforms import clean
@@ -12,6 +13,8 @@ from lienworker.platforms.reading import people, read, record_of
 from lienworker.platforms.reading.tokens import CELLS
 from lienworker.platforms.rules import Path, RulePlatform
 
+#: Rows of an address.
+_MOST_LINES = 20
 _ROWS = Path("//tr[not(.//table)]")
 _RESULTS = Path("//form[@name='DpResults']//tr[td/input[@type='submit']][count(td) > 4]")
 _BELOW = re.compile(r"(property|mailing) address")
@@ -78,7 +81,7 @@ class PolkIowaPlatform(RulePlatform):
             if about is None:
                 continue
             lines: list[str] = []
-            for cells in map(cells_of, head.getparent().itersiblings("tr")):
+            for cells in map(cells_of, islice(head.getparent().itersiblings("tr"), _MOST_LINES)):
                 if not cells or cells[0].tag == "th":
                     break
                 lines += lines_of(cells[0])

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from lienworker.platforms import clean
+from lienworker.platforms.bounds import check_cells
 from lienworker.platforms.elements import cells_of, lines_of
 from lienworker.platforms.reading import Grid
 from lienworker.platforms.reading.labels import normalise
@@ -61,6 +62,7 @@ def _text(cell: Any) -> str:
 
 
 def _fitted(rows: list[list[str]], head: list[str]) -> list[list[str]]:
+    check_cells(len(head), len(rows))
     return [(row + [""] * len(head))[: len(head)] for row in rows if any(row)]
 
 

@@ -35,8 +35,9 @@ _PAYER = re.compile(r"tax ?payer|payer", re.I)
 @dataclass
 class _Person:
     kind: str
-    names: list[str] = field(default_factory=list)
-    address: list[str] = field(default_factory=list)
+    names: dict[str, None] = field(default_factory=dict)
+    address: dict[str, None] = field(default_factory=dict)
+    """Both in the order of the page, each text once."""
 
     @property
     def rank(self) -> int:
@@ -69,7 +70,7 @@ def _people(root: Any) -> list[_Person]:
         if place["part"] == "lblOwnerType":
             person.kind = text_of(element) or person.kind
         elif _NAME.fullmatch(place["part"]):
-            person.names += [name for name in lines_of(element) if name not in person.names]
+            person.names |= dict.fromkeys(lines_of(element))
         elif _ADDRESS.fullmatch(place["part"]):
             _take_lines(person, [line for line in lines_of(element) if len(line) > 1])
     return list(found.values())
@@ -80,8 +81,8 @@ def _take_lines(person: _Person, lines: list[str]) -> None:
     start = (
         0 if person.address else next((n for n, line in enumerate(lines) if people.is_address_line(line)), len(lines))
     )
-    person.names += [line for line in lines[:start] if people.is_owner(line) and line not in person.names]
-    person.address += [line for line in lines[start:] if line not in person.address]
+    person.names |= dict.fromkeys(line for line in lines[:start] if people.is_owner(line))
+    person.address |= dict.fromkeys(lines[start:])
 
 
 def _take_module(record: Record, root: Any) -> None:

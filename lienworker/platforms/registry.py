@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 
-from lienworker.errors import PageError
+from lienworker.errors import HeavyPageError, PageError
 from lienworker.platforms.base import Page, Platform, Target
 from lienworker.platforms.builtin import BUILT_IN
 from lienworker.platforms.clean import compact
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 ENTRY_POINT_GROUP = "lienworker.platforms"
 FALLBACK = "generic"
+#: What says as much about the process that parses as about the page; only one with limits may judge by it.
+NO_VERDICT = (MemoryError, RecursionError)
 _EMPTY_WITHOUT = frozenset({"fields", "state", "county"})
 
 
@@ -42,6 +45,7 @@ class Registry:
         """`places` maps a name to `module:attribute`, in the order in which detection asks."""
         self._places = dict(places)
         self._loaded: dict[str, Platform] = {}
+        self.folder: Path | None = None  # where platforms of the operator's own are
         self.broken: list[str] = []  # a sentence for each file that was to bring a platform and could not
 
     def names(self) -> list[str]:
@@ -85,12 +89,15 @@ class Registry:
 
     def parse(self, page: Page, target: Target) -> ParsedPage:
         """The record of the page, or a PageError with the reason why it has none; never an empty record."""
+        page.check()
         platform = self.choose(page, target)
         try:
             record = compact(platform.parse(page, target))
         except PageError as error:
             if error.reason == "not_a_parcel":
                 check_page(page)  # an error page, a captcha or a form has a better reason than that
+            raise
+        except NO_VERDICT:
             raise
         except Exception as error:
             # A parser's fault is the outcome of this page, not the end of the batch it travels in.
@@ -129,6 +136,8 @@ def _says_yes(platform: Platform, question: str, about: str | Page) -> bool:
     """The platform's answer; one that fails to answer has not recognised anything."""
     try:
         return bool(getattr(platform, question)(about))
+    except (HeavyPageError, *NO_VERDICT):
+        raise
     except Exception:
         logger.exception("platform %s failed in %s", platform.name, question)
         return False

@@ -10,6 +10,7 @@ from typing import Any
 
 from lienworker.platforms import clean
 from lienworker.platforms.base import Page, Record
+from lienworker.platforms.bounds import check_cells
 from lienworker.platforms.elements import cells_of, lines_of, text_of
 from lienworker.platforms.reading import Grid, Pair
 from lienworker.platforms.rules import Path, RulePlatform
@@ -104,9 +105,13 @@ def _of_year(grid: Grid, title: str) -> Grid:
 
 def _grids(datalet: Any) -> list[Grid]:
     grids: list[Grid] = []
+    passed = 0
     for head in _HEADED_ROWS(datalet):
         names = [text_of(cell).strip(" :") for cell in cells_of(head)]
-        rows = [[" ".join(lines_of(cell)) for cell in cells_of(row)] for row in head.itersiblings("tr")]
+        below = list(head.itersiblings("tr"))
+        passed += len(below)
+        check_cells(len(names), passed)  # each head has all the rows below it, those of the heads below it too
+        rows = [[" ".join(lines_of(cell)) for cell in cells_of(row)] for row in below]
         body = [row for row in rows if len(row) == len(names) and any(row)]
         if body:
             grids.append(Grid(names, body))

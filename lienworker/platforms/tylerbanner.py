@@ -18,6 +18,7 @@ _LABELLED = re.compile(
     r"(?=\s+[A-Z][A-Za-z#./-]*(?: [A-Z#]+)?\s*:|$)",
     re.S,
 )
+_LONGEST_LINE = 2_000
 _ID = re.compile(r"par ?id|pin|parcel(?: ?(?:id|number|no|num))?|map|account", re.I)
 _OWNER = re.compile(r"(?:current )?owner(?: ?name)?(?: ?1)?", re.I)
 _SITUS = re.compile(r"(?:(?:parcel|property) )?location|situs(?: address)?|(?:(?:site|property) )?address", re.I)
@@ -63,6 +64,9 @@ def _parts(cell: Any) -> list[tuple[str, str]]:
     """The texts of a cell, a line each, with their labels where they have one; spaces as they are."""
     parts: list[tuple[str, str]] = []
     for line in _lines_as_they_are(cell):
+        if len(line) > _LONGEST_LINE:  # no banner, and slow to take apart
+            parts.append(("", line))
+            continue
         found = [(part["label"].strip(), part["value"].strip()) for part in _LABELLED.finditer(line)]
         parts += found if found and _LABELLED.match(line) else [("", line)]
     return parts

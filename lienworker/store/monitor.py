@@ -13,7 +13,7 @@ from typing import Any
 
 from lienworker.store.database import all_rows, dict_rows, one_row
 from lienworker.store.queries import TaskFilter
-from lienworker.store.results import with_data
+from lienworker.store.results import result, with_data
 from lienworker.store.tasks import local_task_id
 
 #: Rows that a list looks at in one go.
@@ -32,6 +32,22 @@ _TASK_INDEXES = ("reason", "county", "platform", "status")
 #: Indexes of what is rare. SQLite uses them only where the statement itself names the value.
 _RARE = {"queue": "urgent", "source": "cli"}
 _RESULT_INDEXES = ("county", "platform")
+#: Characters of a value that a list shows.
+_SHOWN = 200
+#: The plain values of a record, made by SQLite, so that the record itself is never ours to hold. A list of parcels has
+#: none, and is not even read.
+_PLAIN_VALUES = f"""
+CASE WHEN stays_here OR NOT json_valid(data) THEN '{{}}' ELSE (
+    SELECT json_group_object(key, json(CASE type WHEN 'true' THEN 'true' WHEN 'false' THEN 'false'
+        WHEN 'null' THEN 'null' WHEN 'text' THEN json_quote(substr(value, 1, {_SHOWN})) ELSE value END))
+    FROM json_each(results.data) WHERE type NOT IN ('object', 'array')) END AS data
+"""
+_RESULT_COLUMNS = (
+    "rowid AS position, task_id, generation, parcel_id, platform, state, county, json_path, html_path, raw_sha256,"
+    " fetched_at, confirmed_at, parser_version, scraped_at, parse_duration_ms, synced, sync_attempts, last_error,"
+    f" stays_here, {_PLAIN_VALUES}"
+)
+_IN_RESULTS = ("task_id", "parcel_id", "CASE WHEN stays_here THEN '' ELSE data END")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +66,18 @@ def list_tasks(wanted: TaskFilter, below: int = TOP, limit: int = PAGE) -> Listi
 
 
 def list_results(wanted: TaskFilter, below: int = TOP, limit: int = PAGE) -> Listing:
-    walk = _Walk("results", "rowid AS position, *", ("task_id", "parcel_id", "data"))
-    listing = walk.page(wanted, _RESULT_INDEXES, below, limit)
+    """Results with the plain values of their `data`, each cut to what a list can show: a record may have megabytes."""
+    listing = _Walk("results", _RESULT_COLUMNS, _IN_RESULTS).page(wanted, _RESULT_INDEXES, below, limit)
     return Listing([with_data(row) for row in listing.rows], listing.more, listing.looked_at_all)
 
 
 def each_result(wanted: TaskFilter) -> Iterator[dict[str, Any]]:
-    """Every result that the list would show, page after page, for a download."""
+    """Every result that the list would show, for a download: whole, and one at a time."""
     below: int | None = TOP
+    walk = _Walk("results", "rowid AS position, task_id", _IN_RESULTS)
     while below is not None:
-        listing = list_results(wanted, below, 500)
-        yield from listing.rows
+        listing = walk.page(wanted, _RESULT_INDEXES, below, 500)
+        yield from filter(None, (result(row["task_id"]) for row in listing.rows))
         below = listing.more
 
 

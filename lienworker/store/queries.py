@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,19 @@ def find_results(wanted: TaskFilter, limit: int | None = None) -> Iterator[dict[
     query = Result.select().where(*_conditions(Result, wanted)).order_by(Result.scraped_at)
     query = query.limit(limit) if limit is not None else query
     yield from map(with_data, query.dicts().iterator())
+
+
+def list_results(wanted: TaskFilter, limit: int, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Results that fit, without their `data` but for these values of it: a record may have megabytes."""
+    columns = [field for field in Result._meta.sorted_fields if field.name != "data"]
+    values = [_value_of(name).alias(name) for name in names]
+    query = Result.select(*columns, *values).where(*_conditions(Result, wanted)).order_by(Result.scraped_at)
+    yield from query.limit(limit).dicts().iterator()
+
+
+def _value_of(name: str) -> Any:
+    found = peewee.fn.json_extract(Result.data, f"$.{name}")
+    return peewee.Case(None, [(peewee.fn.json_valid(Result.data), found)])
 
 
 def _conditions(model: Any, wanted: TaskFilter) -> list[Any]:

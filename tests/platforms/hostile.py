@@ -67,4 +67,45 @@ PAGES: dict[str, Callable[[int], bytes]] = {
     "json of odd values": lambda size: b'{"features":[null,1,"x",[],{"attributes":null},{"attributes":[1]}]}',
     "csv": lambda size: b"Parcel ID,Owner,Face Amount\n" + b'1,"DOE, JOHN",12.00\n' * (size // 20),
     "csv quotes": lambda size: b"Parcel ID,Owner\n" + b'1,"' * (size // 3),
+    "nested labels": lambda size: b"<div>Owner: DOE" * (size // 15),
+    "bold labels": lambda size: b"<b>Owner:</b>" * (size // 13),
+    "bold labels and values": lambda size: b"<b>Owner:</b>DOE JOHN " * (size // 22),
+    "tails of a nest": lambda size: b"<b>" * 200 + b"x</b>" * 200 + b"<p>" + b"x<i>y</i>" * (size // 9),
+    "open cells": lambda size: b"<table>" + b"<tr><td>Owner:<td>X" * (size // 19),
+    "open options": lambda size: b"<select>" + b"<option>Owner: X" * (size // 16),
+    "open links": lambda size: b"<a href=x>Owner: X" * (size // 18),
+    "open fonts": lambda size: b"<font><p>Owner: X" * (size // 17),
+    "closings of nothing": lambda size: b"<b>" * 250 + b"</i>" * (size // 4),
+    "tables in tables in rows": lambda size: _fill("<tr><td>Owner<td>X<tr><td rowspan=20>Owner<td>", size).encode(),
+    "numbered": lambda size: b"<p>" + b"1: " * (size // 3),
+    "acres": lambda size: b"<p>Lot Size: sq " + b"1" * size,
+    "a long month": lambda size: b"<p>Sale Date: 1" + b"a" * size,
+    "many sales": lambda size: (
+        b"<table><tr><th>Sale Date<th>Sale Price" + b"".join(b"<tr><td>1/2/2020<td>$%d" % n for n in range(size // 26))
+    ),
+    "many values of a year": lambda size: (
+        b"<table><tr><th>Year<th>Land Value<th>Assessed Value"
+        + b"".join(b"<tr><td>2020<td>$%d<td>%d" % (n, n) for n in range(size // 30))
+    ),
+    "many owners": lambda size: (
+        b"<p>Owner: DOE JOHN<p>" + b"".join(b"<p>Co-Owner: DOE NO %d" % n for n in range(size // 24))
+    ),
+    "one cell": lambda size: b"<table><tr><td>Legal Description</td><td>" + b"LOT 3 BLK 7 " * (size // 12),
+    "brackets among attributes": lambda size: b"<div " + b" ".join(b"a%d<=1" % n for n in range(size // 9)) + b">x",
+    "brackets in quotes": lambda size: b"<div " + b" ".join(b"a%d='>'" % n for n in range(size // 10)) + b">x",
+    "captcha words": lambda size: b"<p>" + b"type=passwortype='passwor" * (size // 25),
+    "json of many names": lambda size: (
+        b"[" + b",".join(b'{"name%d":1,"owner":2}' % n for n in range(size // 24)) + b"]"
+    ),
+    "json of empty lists": lambda size: b"[" + b"[]," * (size // 3) + b"[]]",
+    "json of zeros": lambda size: b"[" + b"0," * (size // 2) + b"0]",
+    "json text of shorthand": lambda size: b'{"retHTML":"AITEM_' + b"@A@L" * (size // 4) + b'"}',
+    "csv of short rows": lambda size: b"Parcel ID,Owner,Face Amount\n" + b"1,A,2\n" * (size // 6),
+    "csv of a wide head": lambda size: (
+        b"Parcel ID,Owner,Face Amount," + b"a," * (size // 4) + b"\n" + b"1,A\n" * (size // 8)
+    ),
+    "csv in one line": lambda size: b"Parcel ID,Owner,Face Amount\n" + b"1," * (size // 2),
+    "csv of returns": lambda size: b"Parcel ID,Owner,Face Amount\r" + b"1,A,2\r" * (size // 6),
+    "bytes that are no letters": lambda size: b"<p>" + b"\xff\xfe\x80" * (size // 3),
+    "utf-7 tags": lambda size: b"<meta charset=utf-7>" + b"+ADwAYgA-" * (size // 9),
 }

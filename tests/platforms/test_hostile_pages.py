@@ -23,8 +23,10 @@ def parsing_seconds(name: str, size: int, platform: str | None) -> float:
     body = PAGES[name](size)
     target = Target(platform, "FL", "Lee", "12-34", "http://county.example/12-34", {})
     started = time.thread_time()
-    with contextlib.suppress(PageError):
-        default_registry().parse(Page("http://county.example/12-34", body, _type_of(name), None, 200), target)
+    page = Page("http://county.example/12-34", body, _type_of(name), None, 200)
+    page.under_limits = True  # the parsers themselves are asked, also about what would be parsed elsewhere
+    with contextlib.suppress(PageError, RecursionError):
+        default_registry().parse(page, target)
     return time.thread_time() - started
 
 

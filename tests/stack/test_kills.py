@@ -150,7 +150,7 @@ def test_a_page_that_kills_its_worker_is_found_out_and_its_neighbours_complete(
     done = node.cli("run", write_list(tmp_path / "parcels.jsonl", rows), PYTHONPATH=str(plugin), timeout=170)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "29 completed, 1 failed" in done.stdout
-    assert "worker_died" in done.stdout
+    assert "too_complex" in done.stdout
 
 
 def _install_killer_platform(folder: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from lienworker.platforms import clean
 from lienworker.platforms.base import Record
+from lienworker.platforms.bounds import LONGEST_REMEMBERED
 from lienworker.platforms.reading import people
 from lienworker.platforms.reading.columns import VALUE_OF
 from lienworker.platforms.reading.fields import fields_of
@@ -94,6 +95,8 @@ def _field_of(pair: Pair, word: str, names: Names) -> str:
             return names[key]
         if word in names:
             return names[word]
+    if len(word) + len(pair.section) > LONGEST_REMEMBERED:
+        return ""
     return _usual_field(word, pair.section)
 
 
@@ -154,6 +157,7 @@ _OTHER_KINDS = frozenset(OTHER_ID.values()) | {"folio", "strap", "pin", "ticket"
 def _facts(named: list[Named], names: Names) -> Record:
     record: Record = {}
     before, address, of_owner = "", None, False
+    owners: set[str] = set()
     for pair, word, name in named:
         if name in _PLACES:
             of_owner = _PLACES[name]
@@ -162,7 +166,7 @@ def _facts(named: list[Named], names: Names) -> Record:
         if name == "owner_name":
             _take_owner(record, pair)
         elif name == "co_owner":
-            _take_co_owner(record, pair)
+            _take_co_owner(record, pair, owners)
         elif name and name not in _OTHER_KINDS and name != "parcel_id" and record.get(name) is None:
             if name == "acres" and _says_no_unit(word, names):
                 record |= _measured(pair)
@@ -198,9 +202,15 @@ def _take_owner(record: Record, pair: Pair) -> None:
         record["owner_address"] = people.mailing_address(address)
 
 
-def _take_co_owner(record: Record, pair: Pair) -> None:
+def _take_co_owner(record: Record, pair: Pair, known: set[str]) -> None:
+    """`known` are the owners so far; a page may name thousands, each of them again and again."""
     name = pair.lines[0]
-    if record.get("owner_name") and people.is_owner(name) and name not in record["owner_names"]:
+    if not record.get("owner_name") or not people.is_owner(name):
+        return
+    if not known:
+        known.update(record["owner_names"])
+    if name not in known:
+        known.add(name)
         record["owner_names"].append(name)
 
 

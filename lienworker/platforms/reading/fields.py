@@ -16,14 +16,14 @@ MAX_FIELDS = 500
 def fields_of(pairs: Iterable[Pair], grids: Iterable[Grid] = ()) -> dict[str, str]:
     """A label that comes again with another value gets a number."""
     fields: dict[str, str] = {}
-    again: dict[str, list[str]] = {}
+    again: dict[str, dict[str, None]] = {}
     for label, value in _shown(pairs, grids):
         if len(fields) >= MAX_FIELDS:
             break
         if label not in fields:
             fields[label] = value
-        elif fields[label] != value and value not in (others := again.setdefault(label, [])):
-            others.append(value)
+        elif fields[label] != value and value not in (others := again.setdefault(label, {})):
+            others[value] = None
             fields[f"{label} ({len(others) + 1})"] = value
     return fields
 

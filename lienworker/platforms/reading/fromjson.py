@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lienworker.platforms import clean
+from lienworker.platforms.bounds import check_cells
 from lienworker.platforms.reading.grids import Grid
 from lienworker.platforms.reading.pairs import Pair
 
@@ -39,18 +40,18 @@ def _walk_list(items: list[Any], pairs: list[Pair], grids: list[Grid], depth: in
     if len(objects) == 1:
         _walk(objects[0], pairs, grids, depth + 1)
     elif objects:
-        grids.append(_grid([_flat(item) for item in objects]))
+        grids.append(_grid([_flat(item, depth) for item in objects]))
         for item in objects:
             # What is nested in an item (the certificate of a bill) is a grid of its own, never the page's own facts.
             _walk([part for part in item.values() if isinstance(part, list)], [], grids, depth + 1)
 
 
-def _flat(item: dict[str, Any]) -> dict[str, str]:
+def _flat(item: dict[str, Any], depth: int) -> dict[str, str]:
     """The scalars of an object and of the objects inside it (ArcGIS keeps a feature's facts in `attributes`)."""
     row: dict[str, str] = {}
     for name, value in item.items():
         if isinstance(value, dict) and name not in _SHAPES:
-            for inner, shown in _flat(value).items():
+            for inner, shown in _flat(value, depth + 1).items() if depth < _MAX_DEPTH else ():
                 row.setdefault(inner, shown)
         elif not isinstance(value, (dict, list)) and (text := _shown(value)):
             row[str(name)] = text
@@ -59,6 +60,7 @@ def _flat(item: dict[str, Any]) -> dict[str, str]:
 
 def _grid(rows: list[dict[str, str]]) -> Grid:
     head = list(dict.fromkeys(name for row in rows for name in row))
+    check_cells(len(head), len(rows))
     return Grid(head, [[row.get(name, "") for name in head] for row in rows])
 
 

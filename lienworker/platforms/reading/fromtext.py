@@ -6,6 +6,7 @@ import csv
 import re
 
 from lienworker.platforms import clean
+from lienworker.platforms.bounds import check_cells
 from lienworker.platforms.reading.grids import Grid
 from lienworker.platforms.reading.labels import MAX_LABEL, is_known, looks_like_label
 from lienworker.platforms.reading.pairs import Pair
@@ -30,6 +31,7 @@ def delimited(text: str) -> Grid | None:
     names = rows[0]
     if sum(map(is_known, names)) < 2:
         return None
+    check_cells(len(names), len(rows))
     return Grid(names, [(row + [""] * len(names))[: len(names)] for row in rows[1:]])
 
 

@@ -13,6 +13,8 @@ from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, wit
 from lienworker.platforms.reading.pairs import Pair
 
 Facts = tuple[str, list[Record]]
+#: Columns of a head that is remembered from page to page.
+_WIDEST_REMEMBERED = 100
 _OWNER_HEADS = frozenset({"ownership", "owners", "owner type", "title holder", "titleholder", "owner"})
 _ABOUT_A_PARCEL = frozenset({"owner_name", "property_address", "certificate_number", "face_amount", "total_due"})
 _YEARS = frozenset(YEAR_WORDS.split("|"))
@@ -35,7 +37,8 @@ def _facts(grid: Grid) -> Facts | None:
         return None
     if years := _years(grid):
         return "values", _by_year(grid, years)
-    kind = _kind(tuple(words), grid.about)
+    look_up = _kind if len(words) <= _WIDEST_REMEMBERED else _kind.__wrapped__
+    kind = look_up(tuple(words), grid.about)
     if kind is None:
         return None
     return kind.name, [entry for row in grid.rows if (entry := _entry(row, kind))]
@@ -119,7 +122,8 @@ def owners_of(grid: Grid) -> list[str]:
     words = grid.words
     if not words or words[0] not in _OWNER_HEADS or "name" not in words:
         return []
-    return [row[words.index("name")] for row in grid.rows if row[words.index("name")]]
+    place = words.index("name")
+    return [row[place] for row in grid.rows if row[place]]
 
 
 def is_list_of_parcels(grid: Grid) -> bool:

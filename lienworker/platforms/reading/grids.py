@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from lienworker.platforms import clean
+from lienworker.platforms.bounds import LONGEST_REMEMBERED
 from lienworker.platforms.reading.labels import MAX_LABEL, is_known, normalise
 from lienworker.platforms.reading.pairs import Pair
 from lienworker.platforms.reading.tokens import CELLS, Element, Token
@@ -31,7 +32,7 @@ class Grid:
     @cached_property
     def words(self) -> list[str]:
         """The head, as it is looked up."""
-        return [normalise(head) for head in self.head]
+        return [normalise(head[:LONGEST_REMEMBERED]) for head in self.head]
 
     def pairs(self) -> list[Pair]:
         """Head above values, where there is only one row."""
@@ -73,18 +74,24 @@ def _tables(tokens: list[Token]) -> Iterator[list[_Row]]:
             else:
                 cells[token.cell] = [token]
     tables: dict[Element, list[Element]] = {}
+    known: dict[Element, Element | None] = {}
     for row in dict.fromkeys([cell.getparent() for cell in cells]):
-        if row.tag == "tr" and (table := _table_of(row)) is not None:
+        if row.tag == "tr" and (table := _table_of(row, known)) is not None:
             tables.setdefault(table, []).append(row)
     for rows in tables.values():
         yield [_row(row, cells) for row in rows]
 
 
-def _table_of(row: Element) -> Element | None:
+def _table_of(row: Element, known: dict[Element, Element | None]) -> Element | None:
+    """The table around a row. What was climbed on the way is noted in `known`: others climb the same way."""
+    climbed = []
     above = row.getparent()
-    while above is not None and above.tag != "table":
+    while above is not None and above.tag != "table" and above not in known:
+        climbed.append(above)
         above = above.getparent()
-    return above
+    table = known.get(above, above)
+    known.update(dict.fromkeys(climbed, table))
+    return table
 
 
 def _row(row: Element, cells: dict[Element, list[Token]]) -> _Row:

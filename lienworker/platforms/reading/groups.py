@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
 
+from lienworker.platforms.bounds import remember_short
 from lienworker.platforms.reading import people
 from lienworker.platforms.reading.labels import ID_RANK
 from lienworker.platforms.reading.pairs import Pair
@@ -34,7 +34,7 @@ def _is_beside_owner_id(words: list[str], at: int) -> bool:
     return not _OWNER_IDS.isdisjoint(words[max(at - 1, 0) : at + 2])
 
 
-@lru_cache(maxsize=1024)
+@remember_short(1024)
 def _is_elsewhere(section: str) -> bool:
     return _ELSEWHERE.search(section) is not None
 

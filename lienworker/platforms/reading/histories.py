@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from lienworker.platforms import clean
 from lienworker.platforms.base import Record
 from lienworker.platforms.reading.columns import SALES, VALUE_OF
@@ -19,16 +22,53 @@ _BESIDE_A_SALE = _SALE_WORDS | {
 }  # fmt: skip
 
 
+#: Entries of one year that a new one may complete; more than a few contradict each other anyway.
+_MOST_OF_A_YEAR = 100
+
+
 def take_grid(record: Record, grid: Grid) -> None:
     found = facts_of(grid)
     if found is None:
         return
-    known = record.setdefault(found[0], [])
+    known = _history(record, found[0])
     for entry in found[1]:
-        if found[0] == "values" and (same := next((other for other in known if _completes(entry, other)), None)):
+        if found[0] == "values" and (same := known.completed_by(entry)):
             same |= entry
-        elif entry not in known:
-            known.append(entry)
+        else:
+            known.add(entry)
+
+
+def _history(record: Record, name: str) -> _Entries:
+    known = record.get(name)
+    if not isinstance(known, _Entries):  # a platform may have made a list of its own
+        known = record[name] = _Entries(known or ())
+    return known
+
+
+class _Entries(list[Record]):
+    """A history that knows what it holds: looking through all of it for each new row takes hours on a hostile page."""
+
+    def __init__(self, entries: Iterable[Record]) -> None:
+        super().__init__()
+        self._seen: set[frozenset[tuple[str, Any]]] = set()
+        self._by_year: dict[tuple[Any, Any], list[Record]] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Record) -> None:
+        """Adds an entry that is not there yet."""
+        items = frozenset(
+            (name, str(value) if isinstance(value, (dict, list)) else value) for name, value in entry.items()
+        )
+        if items not in self._seen:
+            self._seen.add(items)
+            self._by_year.setdefault((entry.get("year"), entry.get("kind")), []).append(entry)
+            self.append(entry)
+
+    def completed_by(self, entry: Record) -> Record | None:
+        """The entry of the same year, where the new one contradicts none of it."""
+        same_year = self._by_year.get((entry.get("year"), entry.get("kind")), [])
+        return next((other for other in same_year[:_MOST_OF_A_YEAR] if _completes(entry, other)), None)
 
 
 def _completes(entry: Record, other: Record) -> bool:
@@ -40,17 +80,20 @@ def _completes(entry: Record, other: Record) -> bool:
 
 def take_year_labels(record: Record, pairs: list[Pair]) -> None:
     """Labels that name their year (`2023 Just Value`) add to that year's values."""
+    by_year: dict[int, Record] | None = None
     for pair in pairs:
         word, year = without_year(pair.label)
         if year is None or (name := FIELD_OF.get(word)) not in VALUE_OF:
             continue
         if (amount := clean.money(pair.lines[0])) is None:
             continue
-        known = record.setdefault("values", [])
-        entry = next((entry for entry in known if entry.get("year") == year), None)
-        if entry is None:
-            known.append(entry := {"year": year})
-        entry.setdefault(VALUE_OF[name], amount)
+        known = _history(record, "values")
+        if by_year is None:
+            by_year = {entry["year"]: entry for entry in reversed(known) if "year" in entry}
+        if year not in by_year:
+            by_year[year] = {"year": year}
+            known.add(by_year[year])
+        by_year[year].setdefault(VALUE_OF[name], amount)
 
 
 def take_sale(record: Record, pairs: list[Pair]) -> None:

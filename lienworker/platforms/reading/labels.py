@@ -6,7 +6,8 @@ Only words that mean one thing are here. "Name", "Date", "Amount" or "Address" a
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+
+from lienworker.platforms.bounds import LONGEST_REMEMBERED, remember_short
 
 # Stronger words first: of two ids on a page, the one with the lower place in this list is the parcel's.
 PARCEL_ID = (
@@ -246,9 +247,11 @@ _QUALIFIER = re.compile(
     r"\b(?:certified|preliminary|working|final|current|year|tax year|roll|values?|proposed|as of)\b"
 )
 MAX_LABEL = 60
+_MOST_WORDS = 5
+_DIGIT = re.compile(r"\d")
 
 
-@lru_cache(maxsize=4096)
+@remember_short(4096)
 def normalise(label: str) -> str:
     """`Owner(s) Name:` as `owner s name`, `OWNER_NAME` and `ownerName` as `owner name`."""
     return _NOISE.sub(" ", _CAMEL.sub(" ", label.replace("&", " and ")).lower()).strip()
@@ -259,7 +262,7 @@ _STARTS = frozenset(word.replace(" ", "")[:3] for word in _WORDS)
 
 
 def is_known(label: str) -> bool:
-    return _may_be_known(label) and normalise(label) in _WORDS
+    return _may_be_known(label) and len(label) <= LONGEST_REMEMBERED and normalise(label) in _WORDS
 
 
 def _may_be_known(label: str) -> bool:
@@ -272,7 +275,7 @@ def _is_word(word: str) -> bool:
     return word in _WORDS
 
 
-@lru_cache(maxsize=4096)
+@remember_short(4096)
 def meaning(label: str) -> str:
     """The words by which a label is looked up: `Owner Of Record - Sole Owner` means `owner of record`."""
     word = normalise(label)
@@ -286,24 +289,28 @@ def split_labels(text: str) -> list[str]:
         return [text]
     parts: list[str] = []
     start = 0
+    digit = _DIGIT.search(text)
+    first_digit = digit.start() if digit else len(text)
     for found in _COLON.finditer(text):
-        before = text[start : found.start()]
+        end = found.start()
         # "Sole Owner:" is one label; "0001188 Parcel ID:" is a value and a label.
-        label = before if not start and not any(map(str.isdigit, before)) else _known_ending(before)
-        if label is not None and len(label) <= MAX_LABEL:
-            parts += [before[: len(before) - len(label)].strip(), label.strip() + ":"]
+        begin = start if not start and end <= first_digit else _known_ending(text, start, end)
+        if begin is not None and end - begin <= MAX_LABEL:
+            parts += [text[start:begin].strip(), text[begin:end].strip() + ":"]
             start = found.end()
     return [part for part in (*parts, text[start:].strip()) if part]
 
 
-def _known_ending(text: str) -> str | None:
-    """The longest run of words at the end of the text that is a known label."""
-    words = text.split(" ")
-    for start in range(max(0, len(words) - 5), len(words)):
-        ending = " ".join(words[start:])
-        if is_known(ending):
-            return ending
-    return None
+def _known_ending(text: str, start: int, end: int) -> int | None:
+    """Where the longest run of up to five words that is a known label begins, at the end of a part of the text."""
+    begins: list[int] = []
+    space = end
+    while len(begins) < _MOST_WORDS and space >= start:
+        space = text.rfind(" ", start, space)
+        begins.append(space + 1 if space >= 0 else start)
+        if space < 0:
+            break
+    return next((begin for begin in reversed(begins) if is_known(text[begin:end])), None)
 
 
 def looks_like_label(text: str) -> bool:
@@ -315,7 +322,7 @@ def looks_like_label(text: str) -> bool:
     return _may_be_known(text) and meaning(text) in _WORDS
 
 
-@lru_cache(maxsize=4096)
+@remember_short(4096)
 def without_year(label: str) -> tuple[str, int | None]:
     """`2023 Just Value` as (`just value`, 2023); a label without a year as it is."""
     word = normalise(label)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from lienworker.platforms import clean
 from lienworker.platforms.reading.labels import FIELD_OF, MAX_LABEL, is_known, meaning
+from lienworker.platforms.reading.places import Places
 from lienworker.platforms.reading.roles import mark_roles
 from lienworker.platforms.reading.tokens import BLOCKS, CELLS, Element, Token
 
@@ -46,94 +48,107 @@ def pairs_of(tokens: list[Token]) -> list[Pair]:
 
 def _pairs(tokens: list[Token]) -> Iterator[Pair]:
     section = ""
+    places = Places(tokens)
     for index, token in enumerate(tokens):
         if token.barrier:
             continue
         if token.title:
             section = token.text
         if token.label:
-            lines = _value_after(tokens, index)
+            lines = _value_after(tokens, places, index)
             if lines:
                 yield Pair(_bare(token.text), lines, section, tokens[index + 1].text)
         elif ":" in token.text:
             yield from _split(token.text, section)
 
 
-def _value_after(tokens: list[Token], index: int) -> tuple[str, ...]:
+def _value_after(tokens: list[Token], places: Places, index: int) -> tuple[str, ...]:
     """The lines of the value that belongs to the label at `index`; empty where there is none."""
     if index + 1 >= len(tokens):
         return ()
     label, first = tokens[index], tokens[index + 1]
     if first.label or first.barrier or first.text.startswith(label.text):
         return ()  # "Site Address: Site Address maintained by …" is a remark
-    home, label_child, value_child = _meet(label.element, first.element)
+    home, label_child, value_child = places.meetings[index]
+    depth = places.shared[index + 1]
     if label_child is not None and label_child.tag in BLOCKS:
         # A block that holds more than the label is not the label's block.
-        if index and _inside(tokens[index - 1].element, label_child):
+        if places.shared[index] > depth:
             return ()
         if not _adjacent(label_child, value_child):
             return ()
     if _in_menu(label.element, first.element, label_child):
         return ()
-    extent = value_child if value_child is not None and value_child.tag in BLOCKS else None
-    if extent is None and FIELD_OF.get(meaning(label.text)) in _BLOCK_FIELDS and home.tag not in _WIDE:
+    of_owner = FIELD_OF.get(meaning(label.text)) in _BLOCK_FIELDS
+    if value_child is not None and value_child.tag in BLOCKS:
+        lines = _lines(tokens, places, index + 1, depth + 1)
+    else:
         # A name may be inline and its address below it in blocks of its own.
-        extent = home
-    lines = _lines(tokens, index + 1, home, extent)
-    below = _lines_below(tokens, index + 1 + len(lines), label_child) if lines else ()
-    if lines and not below and FIELD_OF.get(meaning(label.text)) in _BLOCK_FIELDS:
-        below = _lines_beside_blanks(tokens, index + 1, lines, label_child)
+        inline = not (of_owner and home.tag not in _WIDE)
+        lines = _lines(tokens, places, index + 1, depth, inline=inline)
+    if not lines or label_child is None or label_child.tag not in CELLS:
+        return lines
+    below = _lines_below(tokens, places, index, len(lines), label_child)
+    if not below and of_owner:
+        below = _lines_beside_blanks(tokens, places, index, label_child)
     return lines + below
 
 
-def _lines(tokens: list[Token], start: int, home: Element, extent: Element | None) -> tuple[str, ...]:
-    lines: list[str] = []
+def _lines(tokens: list[Token], places: Places, start: int, depth: int, *, inline: bool = False) -> tuple[str, ...]:
+    """The lines from a text on, within the element of that depth around it; `inline`: with no block between."""
+    lines: list[list[str]] = []
     last = -1
     for at in range(start, len(tokens)):  # a slice would copy the whole page for each label
         token = tokens[at]
         if token.label or token.barrier or len(lines) > _MAX_LINES:
             break
-        if not (_inside(token.element, extent) if extent is not None else _inline_of(token.element, home)):
+        if (at > start and places.shared[at] < depth) or (inline and places.block[at] > depth):
             break
         if token.line == last:
-            lines[-1] += " " + token.text
+            lines[-1].append(token.text)
         else:
-            lines.append(token.text)
+            lines.append([token.text])
         last = token.line
-    return tuple(lines)
+    return tuple([" ".join(line) for line in lines])
 
 
-def _lines_below(tokens: list[Token], start: int, label_cell: Element | None) -> tuple[str, ...]:
+def _lines_below(tokens: list[Token], places: Places, index: int, taken: int, label_cell: Element) -> tuple[str, ...]:
     """What stands in the rows below the value, where the label's cell reaches down beside them."""
-    if label_cell is None or label_cell.tag not in CELLS:
-        return ()
     lines: tuple[str, ...] = ()
+    depth = places.shared[index + 1]
     row = label_cell.getparent().getnext()
     for _ in range(min(clean.integer(label_cell.get("rowspan")) or 1, 20) - 1):
         if row is None:
             break
-        lines += _lines(tokens, start + len(lines), row, row)
+        start = index + 1 + taken + len(lines)
+        if places.is_inside(start, row, depth):
+            lines += _lines(tokens, places, start, depth)
         row = row.getnext()
     return lines
 
 
-def _lines_beside_blanks(
-    tokens: list[Token], start: int, lines: tuple[str, ...], label_cell: Element | None
-) -> tuple[str, ...]:
+def _lines_beside_blanks(tokens: list[Token], places: Places, index: int, label_cell: Element) -> tuple[str, ...]:
     """What stands in the next rows of a table of two columns, beside label cells that are left blank."""
-    if label_cell is None or label_cell.tag not in CELLS or len(label_cell.getparent()) != 2:
+    row = label_cell.getparent()
+    if not _has(2, row):
         return ()
     below: tuple[str, ...] = ()
-    at = next((n for n in range(start, len(tokens)) if not _inside(tokens[n].element, label_cell.getparent())), None)
-    row = label_cell.getparent().getnext()
-    while at is not None and row is not None and len(row) == 2 and len(below) < _MAX_LINES:
-        found = _lines(tokens, at, row, row[1])
+    depth = places.shared[index + 1]
+    at = places.end_of(index + 1, depth)
+    row = row.getnext()
+    while at is not None and row is not None and _has(2, row) and len(below) < _MAX_LINES:
+        found = _lines(tokens, places, at, depth + 1) if places.is_inside(at, row[1], depth + 1) else ()
         if not found:
             break
         below += found
-        at = next((n for n in range(at, len(tokens)) if not _inside(tokens[n].element, row)), None)
+        at = places.end_of(at, depth)
         row = row.getnext()
     return below
+
+
+def _has(n: int, element: Element) -> bool:
+    """Whether an element has so many children; `len` counts all of them, also where they are a million."""
+    return sum(1 for _ in islice(element, n + 1)) == n
 
 
 def _in_menu(label: Element, value: Element, label_child: Element | None) -> bool:
@@ -143,26 +158,13 @@ def _in_menu(label: Element, value: Element, label_child: Element | None) -> boo
     return bool(label.tag == "a" and value.tag == "a")
 
 
-def _meet(one: Element, other: Element) -> tuple[Element, Element | None, Element | None]:
-    """The lowest element around both, and its children that hold the one and the other (None: itself)."""
-    path = [one, *one.iterancestors()]
-    places = {id(element): place for place, element in enumerate(path)}
-    child = None
-    for element in [other, *other.iterancestors()]:
-        place = places.get(id(element))
-        if place is not None:
-            return element, path[place - 1] if place else None, child
-        child = element
-    return path[-1], None, None
-
-
 def _adjacent(label: Element, value: Element | None) -> bool:
     """Whether the value's element is the next that says anything after the label's."""
     if value is None:
         return label.tag not in CELLS
     if label.tag == "tr":
         # One above the other counts only where each row is a single cell; else an empty cell was passed over.
-        return len(label) == 1 and len(value) == 1
+        return _has(1, label) and _has(1, value)
     if label.tag in _ROW_GROUPS:
         return False
     between = label.getnext()
@@ -180,19 +182,6 @@ def _holds_button(cell: Element) -> bool:
 def _holds_sign(cell: Element) -> bool:
     """`Market Value | = | $100`: a sign of the sum, before the amount."""
     return (cell.text or "").strip() in _SIGNS
-
-
-def _inside(element: Element, ancestor: Element) -> bool:
-    return element is ancestor or any(parent is ancestor for parent in element.iterancestors())
-
-
-def _inline_of(element: Element, home: Element) -> bool:
-    """Whether the text stands in `home` itself, with no block between."""
-    while element is not home:
-        if element is None or element.tag in BLOCKS:
-            return False
-        element = element.getparent()
-    return True
 
 
 def _split(text: str, section: str) -> Iterator[Pair]:

@@ -12,6 +12,8 @@ from lienworker.platforms import clean
 from lienworker.platforms.reading.labels import is_known
 
 _PARCEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9 .\-/*:,_+]*")
+#: Characters, with what a site writes behind it.
+_LONGEST_ID = 200
 _INTERNAL_NUMBER = re.compile(r"\s*\((\d+)\)$")
 # With the year in full: `7/12/33` is a map, a block and a lot.
 _DATE = re.compile(r"\d{1,2}/\d{1,2}/(?:19|20)\d\d")
@@ -43,6 +45,8 @@ def parcel_id(value: str | None) -> str | None:
     plain = clean.identifier(value)
     if not plain:
         return None
+    if len(plain) > _LONGEST_ID:
+        return None
     if plain[-1] == ")":
         plain = _INTERNAL_NUMBER.sub("", plain)
     if len(plain) > 40 or not any(map(str.isdigit, plain)) or not _PARCEL_ID.fullmatch(plain):
@@ -57,7 +61,7 @@ def shown_id(line: str, first: str) -> str | None:
 
 def internal_number(value: str | None) -> str | None:
     """The site's own number, where it stands in brackets behind the id."""
-    found = _INTERNAL_NUMBER.search(value) if value and value[-1] == ")" else None
+    found = _INTERNAL_NUMBER.search(value[-_LONGEST_ID:]) if value and value[-1] == ")" else None
     return found.group(1) if found else None
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
+from lienworker.platforms.bounds import remember_short
 from lienworker.platforms.reading.labels import looks_like_label
 from lienworker.platforms.reading.tokens import CELLS, Element, Token
 
@@ -25,15 +25,16 @@ _IN_CELL = "(cell) "
 
 def mark_roles(tokens: Iterable[Token]) -> None:
     """Says of each token whether it is a label, and whether it is a title."""
+    known: dict[Element, str | None] = {}
     for token in tokens:
         if not token.barrier:
-            token.label, token.title = _role(token.text, token.element)
+            token.label, token.title = _role(token.text, token.element, known)
 
 
-def _role(text: str, element: Element) -> tuple[bool, bool]:
+def _role(text: str, element: Element, known: dict[Element, str | None]) -> tuple[bool, bool]:
     """Whether a text is a label, and whether it is a title."""
     is_short = len(text) <= _LONGEST_MARKED
-    marks = _marks_of(element) if is_short else None
+    marks = _marks_of(element, known) if is_short else None
     label_class, cell_class, title_class = _said_by(marks) if marks else (False, False, False)
     tag = element.tag
     is_title = is_short and (title_class or tag in _TITLES)
@@ -47,19 +48,34 @@ def _role(text: str, element: Element) -> tuple[bool, bool]:
     return (tag in ("label", "dt") or label_class or cell_class), is_title
 
 
-def _marks_of(element: Element) -> str | None:
-    """The classes of the element, or of the cell that holds nothing but this text in a `font` or a `span`."""
+def _marks_of(element: Element, known: dict[Element, str | None]) -> str | None:
+    """The classes of the element, or of the cell that holds nothing but this text in a `font` or a `span`.
+
+    What was found for an element is kept in `known`: texts at each level of a deep nest would climb it again and again.
+    """
+    climbed: list[Element] = []
     marks: str | None = element.get("class")
-    while marks is None and element.tag in _INLINE:
+    while marks is None and element.tag in _INLINE and element not in known:
         parent = element.getparent()
-        if len(parent) != 1 or (parent.text and not parent.text.isspace()):
+        # Not by `len(parent)`, which counts all the children there are.
+        if element.getnext() is not None or element.getprevious() is not None or _says_something(parent):
             break
+        climbed.append(element)
         element, marks = parent, parent.get("class")
-    # A cell is called a heading where it names what stands beside it; elsewhere that word means a title.
-    return f"{_IN_CELL}{marks}" if marks and element.tag in CELLS else marks
+    if element in known:
+        marks = known[element]
+    elif marks and element.tag in CELLS:
+        # A cell is called a heading where it names what stands beside it; elsewhere that word means a title.
+        marks = f"{_IN_CELL}{marks}"
+    known.update(dict.fromkeys(climbed, marks))
+    return marks
 
 
-@lru_cache(maxsize=1024)
+def _says_something(parent: Element | None) -> bool:
+    return parent is None or bool(parent.text and not parent.text.isspace())
+
+
+@remember_short(1024)
 def _said_by(marks: str) -> tuple[bool, bool, bool]:
     """What the classes of an element say of its text: a label, a label if it is a cell's, a title."""
     is_badge = bool(_BADGE.search(marks))
