@@ -125,7 +125,7 @@ bench-import: install  ## Measure the import of a million rows against plain sql
 bench-drain: install  ## Measure the drain after an outage against a bare loop
 	$(BIN)/python -m benchmarks.draining
 
-bench-outage: install  ## What a Gateway that is down, fails, refuses or hangs does to a worker, at full size (15 minutes)
+bench-outage: install  ## What a Gateway that is down, fails, refuses, hangs or limits does to a worker, at full size (15 minutes)
 	$(BIN)/python -m benchmarks.outage
 
 year: install  ## Put 200,000 tasks through one folder with retention at its minimum

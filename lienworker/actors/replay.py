@@ -15,13 +15,13 @@ from dramatiq.asyncio import EventLoopThread
 from lienworker.actors.runtime import running
 from lienworker.actors.upload import Uploader
 from lienworker.outbox.rows_by_hand import RowFilter, fates_of, find_ids, ready_for_replay
-from lienworker.outbox.uploads import Chosen, Claim
+from lienworker.outbox.uploads import Chosen, Claim, waits_as_asked
 from lienworker.settings import Settings
 
 #: What standalone held is meant to be replayed; what a person or the drift guard held, only if asked for.
 _USUAL, _ALL_HELD = ("standalone",), ("standalone", "operator", "drift", "restored")
 _STATES = ("waiting", "parked", "held")
-#: How long rows in another process's hands are waited for, s.
+#: How long rows in another process's hands are waited for, and rows that the Gateway asked to send later, s.
 _PATIENCE = 60.0
 
 
@@ -86,7 +86,7 @@ def _interrupts_stop(stopping: threading.Event) -> Iterator[None]:
 
 
 def _send(uploader: Uploader, ids: list[int], show: Callable[[int, int], None]) -> Replayed:
-    deadline = time.monotonic() + _PATIENCE
+    deadline, before = time.monotonic() + _PATIENCE, 0
     tick = _Ticker(ids, show)
     while True:
         has_more = uploader.work(tick=tick)
@@ -94,12 +94,13 @@ def _send(uploader: Uploader, ids: list[int], show: Callable[[int, int], None]) 
         ended = states.get("delivered", 0) + states.get("superseded", 0)
         if ended == len(ids) or uploader.runtime.stopping.is_set():
             break
+        if has_more or ended > before:
+            deadline, before = time.monotonic() + _PATIENCE, ended
         if has_more:
-            deadline = time.monotonic() + _PATIENCE
-        elif not states.get("leased") or time.monotonic() > deadline:
+            continue
+        if not (states.get("leased") or waits_as_asked(int(1000 * _PATIENCE))) or time.monotonic() > deadline:
             break  # the rest cannot go now: refused, or the Gateway does not take it
-        else:
-            time.sleep(0.2)
+        uploader.runtime.stopping.wait(0.2)
     return Replayed(len(ids), ended, states)
 
 

@@ -117,6 +117,16 @@ def is_open(topic: str) -> bool:
     return breaker.gate(ENDPOINTS[topic]) is not Gate.CLOSED
 
 
+def waits_as_asked(longest_ms: int) -> bool:
+    """Return whether rows wait because the Gateway asked for a pause (429) that is over soon."""
+    soon = now_ms() + longest_ms
+    sql = (
+        "SELECT 1 FROM outbox WHERE state = 'waiting' AND topic IN (SELECT value FROM json_each(?))"
+        " AND reason = 'rate_limited' AND due_at < ? LIMIT 1"
+    )
+    return one_row(sql, (json.dumps(list(ENDPOINTS)), soon)) is not None
+
+
 def put_off(row: Claimed, trouble: Trouble, due_at: int, *, perhaps_the_row: bool) -> bool:
     """The destination's fault, so the row loses no attempt; it waits, behind others.
 

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks import outage
+from lienworker.actors.replay import replay, rows_to_replay
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.outbox import breaker
 from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.rows_by_hand import RowFilter
 from lienworker.outbox.uploads import is_open
 from lienworker.store.database import one_row, write
-from tests.ondemand.desk import Desk, desk
+from tests.ondemand.desk import Desk, desk, desk_settings
 from tests.ondemand.test_uploading import no_attempt_is_lost
 
 #: As in real life, where a breaker that opens by our own measure stays open for so long, s.
@@ -127,6 +129,16 @@ def test_a_pause_is_kept_by_another_process_that_has_files_in_hand(here: Desk, g
         assert not lane
     assert is_open("upload_raw")
     assert one_row("SELECT count(*) FROM outbox WHERE topic = 'upload_raw' AND state = 'waiting'") == (20,)
+
+
+def test_a_persons_replay_waits_for_what_was_asked_and_sends_the_rest(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(30)
+    gateway.fault("429", endpoint="raw", seconds=1, probability=0.3, seed=1)
+    everything = RowFilter()
+    settings = desk_settings(here.runtime.folder.root, gateway, **REAL)
+    done = replay(settings, rows_to_replay(everything, include_held=False), everything, lambda *_: None)
+    assert done.is_complete
+    assert gateway.state.too_early() == []
 
 
 @pytest.mark.slow
