@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from lienworker.errors import RefusedError
-from lienworker.store.folder import DataFolder, aside_name, fsync_folder
+from lienworker.store.folder import DataFolder, aside_name, fsync_folder, rename
 
 #: A probe needs not be larger to tell.
 _LARGEST_PROBE = 16_000_000
@@ -24,7 +24,7 @@ def try_storage(folder: DataFolder, place: str = "raw", size: int = 1) -> Refuse
     try:
         target.mkdir(parents=True, exist_ok=True, mode=0o700)
         _write(aside, os.urandom(min(max(1, size), _LARGEST_PROBE)))
-        aside.replace(final)
+        rename(aside, final, "storage_probe")
         fsync_folder(target)
     except OSError as problem:
         return RefusedError.because(problem, place, size)

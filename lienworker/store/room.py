@@ -16,7 +16,7 @@ from lienworker.store.space import free_files, free_where_pages_lie, known_mb
 #: Shares of LIENWORKER_DATA_MAX_MB.
 _WARN, _STOP_INTAKE, _STOP_FETCH = 0.8, 0.9, 1.0
 #: Files that can still be made: each page takes one, and one more for people while it is not delivered.
-_FILES_WARN, _FILES_STOP_INTAKE, _FILES_STOP_FETCH = 20_000, 2_000, 1_000
+_FILES_WARN, _FILES_STOP_INTAKE, _FILES_STOP_FETCH = 5_000, 2_000, 1_000
 #: A stopped lane goes on when there is this much more room than it was stopped at: no going to and fro.
 _MORE_FREE = 1.1
 _LESS_FULL = 0.05
