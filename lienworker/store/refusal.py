@@ -12,6 +12,7 @@ from pathlib import Path
 from lienworker.errors import RefusedError
 from lienworker.store.folder import DataFolder, aside_name, fsync_folder, rename
 
+_PROBE = ".probe"
 #: A probe needs not be larger to tell.
 _LARGEST_PROBE = 16_000_000
 
@@ -19,10 +20,12 @@ _LARGEST_PROBE = 16_000_000
 def try_storage(folder: DataFolder, place: str = "raw", size: int = 1) -> RefusedError | None:
     """Store something like a page under `place` (as seen from the data folder); return why that cannot be done."""
     target = folder.root / place
-    name = aside_name()
-    aside, final = folder.aside / name, target / name
+    aside = folder.aside / aside_name()
+    final = target / f"{_PROBE}{aside.name}"
     try:
         target.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for old in target.glob(f"{_PROBE}*"):  # of somebody who was killed just then
+            _remove(old)
         _write(aside, os.urandom(min(max(1, size), _LARGEST_PROBE)))
         rename(aside, final, "storage_probe")
         fsync_folder(target)
