@@ -9,7 +9,8 @@ LienworkerError
 │   └── HeavyPageError     too much to be parsed without limits; `too_complex` for whoever has none to offer
 ├── StoreError             the local storage's fault: full, not to be read or newer than this program; exit code 3
 │   └── DamageError        the database is broken, and only a repair or a backup helps: exit code 4
-└── ShortageError          nobody's fault: the machine lacks files or memory for now; also an OSError
+├── ShortageError          nobody's fault: the machine lacks files or memory for now; also an OSError
+└── RefusedError           nobody's fault: the disk takes no page for now; also an OSError
 """
 
 from __future__ import annotations
@@ -69,3 +70,17 @@ class DamageError(StoreError):
 
 class ShortageError(OSError, LienworkerError):
     """The machine lacks something for the moment. Whatever was to be done is to be done later, as it is."""
+
+
+class RefusedError(OSError, LienworkerError):
+    """The disk did not take a page: nothing more is to be fetched until it would."""
+
+    def __init__(self, number: int, words: str, place: str, size: int) -> None:
+        super().__init__(number, words)
+        self.place = place
+        self.size = size
+
+    @classmethod
+    def because(cls, problem: OSError, place: str, size: int) -> RefusedError:
+        """`place` as seen from the data folder, `size` of what was to be stored there."""
+        return cls(problem.errno or 0, problem.strerror or str(problem), place, size)

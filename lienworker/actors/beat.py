@@ -19,6 +19,7 @@ from lienworker.broker import BEAT, QueueTokens
 from lienworker.outbox.clock_jumps import notice_clock_jump
 from lienworker.outbox.housekeeping import forgive_clock_jumps, give_up_dead_hosts, watch_disk
 from lienworker.outbox.relay import Lane, Relay
+from lienworker.outbox.storage_watch import watch_storage
 from lienworker.outbox.turns import is_held_by, turn
 from lienworker.outbox.uploads import UploadLane
 
@@ -74,3 +75,4 @@ def chores(runtime: Runtime) -> None:
     forgive_clock_jumps()
     give_up_dead_hosts(settings.host_give_up)
     watch_disk(runtime.folder, settings)
+    watch_storage(runtime.folder)

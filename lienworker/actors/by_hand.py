@@ -17,8 +17,10 @@ from lienworker.actors.scrape_outcomes import store_scrapes
 from lienworker.errors import PageError, StoreError
 from lienworker.outbox.claims import claim_task
 from lienworker.outbox.drift import let_go
+from lienworker.outbox.entries import Claimed
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import register_task
+from lienworker.outbox.storage_watch import words_of
 from lienworker.platforms import Page, registry_with
 from lienworker.settings import Settings
 from lienworker.store import tasks
@@ -77,12 +79,20 @@ def _work_to_the_end(here: Runtime, task_id: str) -> None:
         with here.holder.lease() as token:
             fetch = claim_task(task_id, "fetch", token, here.rules)
             if fetch:
-                Pump(here, token).run_row(fetch)
+                _fetch(here, fetch, token)
             scrape = claim_task(task_id, "scrape", token, here.rules)
             if scrape:
                 store_scrapes(here, [scrape_row(here, scrape)])
         if not (fetch or scrape):
             time.sleep(_LOOK_SECONDS)
+
+
+def _fetch(here: Runtime, row: Claimed, token: str) -> None:
+    """Somebody waits, and would wait for ever for what cannot be stored: he is told."""
+    pump = Pump(here, token)
+    pump.run_row(row)
+    if pump.refused:
+        raise StoreError(words_of(here.folder, pump.refused).partition(";")[0] + ".")
 
 
 def _outcome(here: Runtime, task_id: str) -> ByHand:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from asyncio import Task
+from dataclasses import replace
 
 import dramatiq
 from dramatiq.middleware import CurrentMessage
@@ -14,17 +14,21 @@ from lienworker.actors.app import broker, calmly, runtime, wake
 from lienworker.actors.fetch_outcomes import Arrived, leave_pages
 from lienworker.actors.fetch_outcomes import store_in_transaction as store_pages
 from lienworker.actors.flights import GROUP_SECONDS, Flights
+from lienworker.actors.pacer import turn_of
 from lienworker.actors.runtime import Runtime
 from lienworker.actors.scrape import scrape_if_plain
-from lienworker.actors.scrape_outcomes import Scraped, make_ready, store_scrapes
+from lienworker.actors.scrape_outcomes import ReadyToStore, Scraped, make_ready, store_scrapes
 from lienworker.actors.scrape_outcomes import store_in_transaction as store_results
 from lienworker.broker import FETCH
+from lienworker.errors import RefusedError
 from lienworker.fetching import Fetched, Fetcher, FetchFailed, FetchOutcome, FetchRequest
+from lienworker.fetching.turns import TurnError
 from lienworker.outbox import drift
 from lienworker.outbox.claims import add_claimed, claim_in_transaction
 from lienworker.outbox.closing import expire, give_back
 from lienworker.outbox.entries import Claimed
-from lienworker.store.clock import now_ms, rfc3339
+from lienworker.outbox.storage_watch import stop_fetching
+from lienworker.store.clock import rfc3339
 from lienworker.store.damage import is_lost
 from lienworker.store.database import write
 from lienworker.store.pages import PageRecord, page_behind_result
@@ -42,7 +46,6 @@ _READ_FROM_MEMORY = 2_000_000
 _GRACE = 2.0
 
 logger = logging.getLogger(__name__)
-_Flown = tuple[FetchOutcome, int]
 
 
 class Pump:
@@ -60,11 +63,12 @@ class Pump:
         self._message_id = message_id
         self._batch = runtime.settings.batch
         self._deadline = time.monotonic() + _SHARE
-        self._flights: Flights[_Flown] = Flights(runtime.loop)
+        self._flights: Flights[FetchOutcome] = Flights(runtime.loop)
         self._scraped: list[Scraped] = []
         self._is_drained = False
         self._is_closing = False
         self.has_left_pages = False
+        self.refused: RefusedError | None = None
 
     def run(self) -> bool:
         """Works until nothing is due or the message has done its share; True when there is probably more."""
@@ -83,7 +87,7 @@ class Pump:
         while self._flights or self._scraped:
             self._turn(self._gather())
 
-    def _gather(self) -> list[tuple[Claimed, Task[_Flown]]]:
+    def _gather(self) -> list[tuple[Claimed, Task[FetchOutcome]]]:
         """When half of the pages in the air have come, or a moment after the first. Results in hand wait less."""
         if not self._flights:
             return []
@@ -91,18 +95,42 @@ class Pump:
         enough = min(self._batch, max(1, len(self._flights) // 2))
         return self._flights.gather(self._batch, wait, enough=enough, group=wait)
 
-    def _turn(self, landed: list[tuple[Claimed, Task[_Flown]]]) -> None:
-        with self._runtime.at_work():
-            arrived = [self._unpack(row, flight) for row, flight in landed]
-        put_in_place([item.page for item in arrived if item.page])
+    def _turn(self, landed: list[tuple[Claimed, Task[FetchOutcome]]]) -> None:
+        arrived = self._keep_on_disk(landed)
         room = self._room()
         if arrived or self._scraped or room:
             with self._runtime.at_work():
                 self._read(self._store(arrived, room))
 
+    def _keep_on_disk(self, landed: list[tuple[Claimed, Task[FetchOutcome]]]) -> list[Arrived]:
+        """What came, its pages durable and in their places. Rows whose page cannot be stored wait as if never asked."""
+        arrived: list[Arrived] = []
+        with self._runtime.at_work():
+            for row, flight in landed:
+                try:
+                    arrived += self._unpack(row, flight)
+                except RefusedError as problem:
+                    self.refused = problem
+        try:
+            put_in_place([item.page for item in arrived if item.page])
+        except RefusedError as problem:
+            self.refused = problem
+            arrived = [item for item in arrived if not item.page]
+        if self.refused:
+            self._stop(self.refused)
+        kept = {item.row.id for item in arrived}
+        give_back(row for row, _ in landed if row.id not in kept)
+        return arrived
+
+    def _stop(self, problem: RefusedError) -> None:
+        """Storage takes no pages: nothing more is asked for, and what is in the air is not waited for."""
+        self._is_closing = self._is_drained = True
+        stop_fetching(self._runtime.folder, problem)
+        give_back(self._flights.abandon())
+
     def _store(self, arrived: list[Arrived], room: int) -> list[tuple[Claimed, PageRecord, bytes]]:
         """The one transaction of a turn; gives the pages that are to be read."""
-        ready = make_ready(self._runtime, self._scraped)
+        ready = self._make_ready()
         with write("fetch"):
             drifting = store_results(self._runtime, ready) if self._scraped else []
             pages = self._keep(arrived, store_pages(self._runtime, arrived))
@@ -111,6 +139,16 @@ class Pump:
         self._launch(rows)
         drift.hold_fetches(drifting)
         return pages
+
+    def _make_ready(self) -> ReadyToStore:
+        """Where the files for people cannot be written, results wait; pages that have come are stored all the same."""
+        try:
+            return make_ready(self._runtime, self._scraped)
+        except OSError as problem:
+            logger.warning("results wait, their files cannot be written: %s", problem, extra={"action": "storage"})
+            give_back([item.row for item in self._scraped])
+            self._scraped = []
+            return make_ready(self._runtime, [])
 
     def _keep(
         self, arrived: list[Arrived], pages: list[tuple[Claimed, PageRecord]]
@@ -168,14 +206,17 @@ class Pump:
 
     def _launch(self, rows: list[Claimed]) -> None:
         fetcher = self._runtime.fetcher
-        self._flights.launch((row, _fetch(fetcher, row.start_at, _request(self._runtime, row))) for row in rows)
+        self._flights.launch((row, _fetch(fetcher, row, _request(self._runtime, row))) for row in rows)
 
-    def _unpack(self, row: Claimed, flight: Task[_Flown]) -> Arrived:
-        outcome, started = _outcome_of(row, flight)
+    def _unpack(self, row: Claimed, flight: Task[FetchOutcome]) -> list[Arrived]:
+        """What came, with its page written aside; nothing where not even a request went out."""
+        if isinstance(flight.exception(), TurnError):
+            return []
+        outcome = _outcome_of(flight)
         if isinstance(outcome, Fetched):
             page = write_aside(self._runtime.folder, page_key(self._runtime, row), outcome.body, outcome.content_type)
-            return Arrived(row, outcome, page, self._runtime.fetcher.crawl_delay(row.url), started)
-        return Arrived(row, outcome, started=started)
+            return [Arrived(row, outcome, page, _crawl_delay(self._runtime, row))]
+        return [Arrived(row, outcome)]
 
     def _land(self) -> None:
         """The process stops: what arrives within the grace is committed, the rest goes back untried."""
@@ -196,32 +237,31 @@ def page_key(runtime: Runtime, row: Claimed) -> PageKey:
     return PageKey(platform, row.state or "", row.county or "", row.parcel_id or "", row.task_id)
 
 
-def _outcome_of(row: Claimed, flight: Task[_Flown]) -> _Flown:
+def _crawl_delay(runtime: Runtime, row: Claimed) -> float | None:
+    """What the site asks for; a task's own proxy is not believed, it would slow the site down for all."""
+    return None if row.proxy else runtime.fetcher.crawl_delay(row.url, runtime.settings.proxy)
+
+
+def _outcome_of(flight: Task[FetchOutcome]) -> FetchOutcome:
     problem = flight.exception()
     if problem is None:
         return flight.result()
     logger.error("the fetcher itself failed", exc_info=problem)
     words = f"{type(problem).__name__}: {problem}"
-    return FetchFailed("fetcher_failed", words, True, False, None, None, None, 0), row.start_at
+    return FetchFailed("fetcher_failed", words, True, False, None, None, None, 0)
 
 
 def _request(runtime: Runtime, row: Claimed) -> FetchRequest:
     """A page that we have a result of is asked for only if it has changed; one whose file is lost, in any case."""
-    proxy = row.proxy or runtime.settings.proxy
+    asked = FetchRequest(row.url, proxy=row.proxy or runtime.settings.proxy, is_own_proxy=bool(row.proxy))
     known = page_behind_result(row.task_id) if row.generation > 1 else None
     if known is None or known.url != row.url or is_lost(runtime.folder, known):
-        return FetchRequest(row.url, proxy=proxy)
-    return FetchRequest(row.url, etag=known.etag, last_modified=known.last_modified, proxy=proxy)
+        return asked
+    return replace(asked, etag=known.etag, last_modified=known.last_modified)
 
 
-async def _fetch(fetcher: Fetcher, start_at: int, request: FetchRequest) -> _Flown:
-    """The outcome, and when the request really went out."""
-    wait = (start_at - now_ms()) / 1000
-    if wait > 0:  # at most the claim's horizon, a few tenths of a second
-        await asyncio.sleep(wait)
-    started = now_ms()
-    outcome = await fetcher.fetch(request)
-    return outcome, started
+async def _fetch(fetcher: Fetcher, row: Claimed, request: FetchRequest) -> FetchOutcome:
+    return await fetcher.fetch(replace(request, turn=turn_of(row)))
 
 
 @dramatiq.actor(broker=broker, queue_name=FETCH, priority=30)

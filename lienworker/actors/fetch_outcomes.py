@@ -22,9 +22,6 @@ from lienworker.store.pages import PageRecord, file_is_back, page_behind_result,
 from lienworker.store.raw_files import WrittenPage, put_in_place
 from lienworker.store.results import confirm_result
 
-#: A request that went out this much later than planned moves the next one to its host.
-_LATE_MS = 20
-
 logger = logging.getLogger(__name__)
 
 
@@ -35,9 +32,8 @@ class Arrived:
     row: Claimed
     outcome: FetchOutcome
     page: WrittenPage | None = None
+    #: What the site's robots.txt asks for; a task's own proxy is not believed.
     crawl_delay: float | None = None
-    #: When the request really went out, wall clock in ms; 0 where it never did.
-    started: int = 0
 
 
 def store_fetches(runtime: Runtime, arrived: Sequence[Arrived]) -> None:
@@ -67,9 +63,6 @@ def store_in_transaction(runtime: Runtime, arrived: Sequence[Arrived]) -> list[t
         pacing.note_answer(host, now_ms())
     for host, delay in {item.row.host: item.crawl_delay for item in arrived if item.crawl_delay}.items():
         pacing.slow_down(host, delay)
-    late = {item.row.host: item.started for item in arrived if item.started > item.row.start_at + _LATE_MS}
-    for host, started in late.items():
-        pacing.note_start(host, started, runtime.rules.host_delay)
     fresh = [item for item in arrived if _is_fresh(runtime, item)]
     mine = closing.end_all([item.row for item in fresh])
     # Where somebody else has the row, the page stays on disk, but nothing speaks of it.

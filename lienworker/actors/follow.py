@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lienworker.errors import LienworkerError
+from lienworker.hostnames import host_of
 from lienworker.outbox.pacing import Politeness
-from lienworker.outbox.registration import Registered, host_of, register_in_transaction
+from lienworker.outbox.registration import Registered, register_in_transaction
 from lienworker.platforms import Page, Registry, Target
 from lienworker.platforms.lists import is_list, listed_parcels
 from lienworker.store.database import write

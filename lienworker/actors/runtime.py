@@ -8,12 +8,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from lienworker.actors.pacer import HostPacer
 from lienworker.actors.watchdog import Watchdog
 from lienworker.errors import SettingsError
 from lienworker.fetching import Fetcher, FetchOptions
+from lienworker.fetching.turns import Pacer
 from lienworker.gateway.client import GatewayClient
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.deliveries import configure
+from lienworker.outbox.host_healing import respell_hosts
 from lienworker.outbox.leases import Holder, anybody_alive
 from lienworker.platforms import Registry, registry_with
 from lienworker.settings import Settings
@@ -89,6 +92,7 @@ class Runtime:
         self.report_bound = CallBound(MOST_REPORTS)
         self.result_bound = ResultBound()
         self._gateway: GatewayClient | None = None
+        self._pacer = HostPacer(settings.host_delay)
         self._fetcher: Fetcher | None = None
         self._making = threading.Lock()
         self.watchdog = Watchdog()
@@ -100,7 +104,8 @@ class Runtime:
         """Made on the event loop when it is first needed."""
         with self._making:
             if self._fetcher is None:
-                self._fetcher = asyncio.run_coroutine_threadsafe(make_fetcher(self.settings), self.loop).result()
+                made = make_fetcher(self.settings, self._pacer)
+                self._fetcher = asyncio.run_coroutine_threadsafe(made, self.loop).result()
             return self._fetcher
 
     @contextmanager
@@ -153,6 +158,7 @@ class Runtime:
         for opened in (self._fetcher, self._gateway):
             if opened is not None:
                 asyncio.run_coroutine_threadsafe(opened.close(), self.loop).result(timeout=5)
+        self._pacer.close()
 
 
 @contextmanager
@@ -177,6 +183,8 @@ def running(
             runtime.note_calls()
 
     with Holder(folder, kind, slots, beat) as holder:
+        if kind == "worker":
+            respell_hosts()
         runtime = Runtime(settings, folder, holder, loop)
         try:
             yield runtime
@@ -194,7 +202,7 @@ async def _make_gateway(settings: Settings, folder: DataFolder) -> GatewayClient
     return GatewayClient(settings.gateway_url, settings.gateway_token, settings.worker_id or folder.worker_id())
 
 
-async def make_fetcher(settings: Settings) -> Fetcher:
+async def make_fetcher(settings: Settings, pacer: Pacer | None = None) -> Fetcher:
     """On the event loop that will use it."""
     return Fetcher(
         FetchOptions(
@@ -206,5 +214,6 @@ async def make_fetcher(settings: Settings) -> Fetcher:
             max_redirects=10,
             obey_robots=settings.robots == "obey",
             allow_private=settings.allow_private_hosts,
-        )
+        ),
+        pacer=pacer,
     )

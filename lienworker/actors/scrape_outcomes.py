@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from lienworker.actors.follow import add_parcels, parcels_wanted
 from lienworker.actors.runtime import Runtime
 from lienworker.errors import PageError
+from lienworker.hostnames import host_of, route_of
 from lienworker.logs import about_task
 from lienworker.outbox import closing, drift
 from lienworker.outbox.backoff import TryAgain, decide
@@ -18,7 +19,6 @@ from lienworker.outbox.deliveries import deliver_result, parcel_key
 from lienworker.outbox.drift import Sighting
 from lienworker.outbox.entries import Claimed, Entry, add_entries
 from lienworker.outbox.fill_rates import mask_of
-from lienworker.outbox.registration import host_of
 from lienworker.platforms import ParsedPage
 from lienworker.platforms.lists import is_list
 from lienworker.store import tasks
@@ -199,7 +199,7 @@ def _fetch_again(row: Claimed, problem: PageError, tries: int, decision: TryAgai
                 generation,
                 row.queue,
                 row.priority,
-                host=host_of(row.url),
+                host=route_of(row.url, row.proxy),
                 payload={"tries": tries},
                 due_at=now_ms() + decision.after_ms,
             )

@@ -7,7 +7,6 @@ The networks are listed here, after the IANA registries of special-purpose addre
 from __future__ import annotations
 
 import ipaddress
-import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
@@ -70,27 +69,6 @@ def embedded(address: Address) -> IPv4Address | None:
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour
-
-
-def is_literal(host: str) -> bool:
-    """True if the host is an address in any spelling that some resolver takes for one: `127.1`, `0x7f000001`.
-
-    As browsers do it: a name whose last label is a number is an address.
-    """
-    if ":" in host:
-        return True
-    last = host.rstrip(".").rpartition(".")[2]
-    return last.isdigit() or last.startswith("0x")
-
-
-def literal_address(host: str) -> Address | None:
-    """The address that a literal spells, however oddly; None if it spells none."""
-    try:
-        if ":" in host:
-            return IPv6Address(host)
-        return IPv4Address(socket.inet_aton(host.rstrip(".")))
-    except (ValueError, OSError):
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import aiohttp
 
+from lienworker.fetching.budget import FREE, Allowance
 from lienworker.fetching.failures import FetchError
 
 _GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15
@@ -23,7 +24,9 @@ _MAX_MEMBERS = 64
 _NO_ENCODING = frozenset({"", "identity", "none", "utf-8", "8bit", "binary"})
 
 
-async def read_body(response: aiohttp.ClientResponse, limit: int, chunks: list[bytes]) -> bool:
+async def read_body(
+    response: aiohttp.ClientResponse, limit: int, chunks: list[bytes], allowance: Allowance | None = None
+) -> bool:
     """Append the unpacked body to `chunks`; False if it goes on beyond `limit` bytes, where `chunks` end then.
 
     The caller owns the list, so what had come is still there when a time-out ends the reading.
@@ -40,6 +43,8 @@ async def read_body(response: aiohttp.ClientResponse, limit: int, chunks: list[b
                 response.close()
                 return False
             left -= len(data)
+            if limit - left > FREE and allowance is not None:
+                await allowance.grow_to(limit - left)
             chunks.append(data)
     if decoder is not None:
         decoder.finish()

@@ -7,6 +7,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.tracing import Trace
 
 from lienworker.fetching.guard import Guard, GuardedResolver
+from lienworker.fetching.turns import InTurn
 
 MAX_CONNECTIONS = 200
 
@@ -15,7 +16,7 @@ MAX_CONNECTIONS = 200
 _BITE = 64 * 1024
 
 
-class Connector(aiohttp.TCPConnector):
+class Connector(InTurn, aiohttp.TCPConnector):
     """How many requests a site gets at a time is decided elsewhere, so there is no limit per host."""
 
     def __init__(self, guard: Guard) -> None:

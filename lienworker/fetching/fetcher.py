@@ -6,15 +6,18 @@ import aiohttp
 from yarl import URL
 
 from lienworker.crash import reach
+from lienworker.fetching.budget import Budget
 from lienworker.fetching.connector import Connector
 from lienworker.fetching.failures import FetchError, explain
 from lienworker.fetching.guard import Guard, Lookup, system_lookup
 from lienworker.fetching.headers import conditions, standing_headers
 from lienworker.fetching.outcomes import Fetched, FetchOptions, FetchOutcome, FetchRequest, NotModified
 from lienworker.fetching.proxies import Proxies, Route
-from lienworker.fetching.reply import Limits, Reply, Stopwatch
+from lienworker.fetching.reply import Limits, Reply
 from lienworker.fetching.robots import MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, Robots
+from lienworker.fetching.stopwatch import Stopwatch
 from lienworker.fetching.trail import REDIRECTS, Trail
+from lienworker.fetching.turns import Going, Pacer, TurnError, Turns, going
 from lienworker.fetching.urls import parse_url, place_of, redact_url
 
 _ROBOTS_SECONDS = 15.0
@@ -25,7 +28,7 @@ _MAX_HEADER = 32 * 1024
 class Fetcher:
     """One per process; used on one event loop, on which its first fetch opens its connections."""
 
-    def __init__(self, options: FetchOptions, *, lookup: Lookup = system_lookup) -> None:
+    def __init__(self, options: FetchOptions, *, lookup: Lookup = system_lookup, pacer: Pacer | None = None) -> None:
         self._options = options
         self._guard = Guard(options.allow_private, timeout=options.connect_timeout, lookup=lookup)
         self._robots = Robots(options.user_agent, options.robots_ttl, self._load_robots)
@@ -39,6 +42,12 @@ class Fetcher:
             obey_robots=False,
             cut=True,
         )
+        self._pacer = pacer
+        # The time for all of it is the stopwatch's: a request that waits for its turn has all the time it had.
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=options.connect_timeout, sock_read=options.read_timeout
+        )
+        self._budget = Budget(options.body_budget)
         self._direct: Route | None = None
         self._proxies: Proxies | None = None
         self._closed = False
@@ -47,16 +56,19 @@ class Fetcher:
         """Never raises for anything that the network or the site can do."""
         if self._closed:
             raise RuntimeError("the fetcher is closed")
-        watch = Stopwatch(self._page.seconds)
+        way = Going(Turns(self._pacer, request.turn), Stopwatch(self._page.seconds))
+        before = going.set(way)
         try:
-            return await self._download(request, self._page, watch)
+            return await self._download(request, self._page, way)
         except FetchError as failure:
-            return failure.outcome(watch.elapsed_ms())
+            return failure.outcome(way.watch.elapsed_ms())
+        finally:
+            going.reset(before)
 
-    def crawl_delay(self, url: str) -> float | None:
+    def crawl_delay(self, url: str, proxy: str | None = None) -> float | None:
         """What the site's robots.txt, if it was read already, asks for between two requests; in seconds."""
         try:
-            return self._robots.crawl_delay(parse_url(url))
+            return self._robots.crawl_delay(parse_url(url), proxy)
         except FetchError:
             return None
 
@@ -70,73 +82,72 @@ class Fetcher:
             await self._direct.session.close()
 
     async def _load_robots(self, url: URL, proxy: str | None) -> bytes:
-        request = FetchRequest(str(url), proxy=proxy)
-        outcome = await self._download(request, self._robots_txt, Stopwatch(self._robots_txt.seconds))
+        asking = going.get()  # the fetch that needs the file first gives its turn for it
+        turns = asking.turns if asking else Turns(self._pacer, None)
+        way = Going(turns, Stopwatch(self._robots_txt.seconds))
+        going.set(way)  # in the context of this task, which is nobody else's
+        outcome = await self._download(FetchRequest(str(url), proxy=proxy), self._robots_txt, way)
         assert isinstance(outcome, Fetched)  # no condition was sent
         return outcome.body
 
-    async def _download(self, request: FetchRequest, limits: Limits, watch: Stopwatch) -> Fetched | NotModified:
-        """The page, or `FetchError` and nothing else."""
+    async def _download(self, request: FetchRequest, limits: Limits, way: Going) -> Fetched | NotModified:
+        """The page, or `FetchError`; `TurnError` where nothing could be asked for."""
         direct, proxies = self._open()
         try:
             if request.proxy is None:
-                return await self._follow(request, direct, limits, watch)
+                return await self._follow(request, direct, limits, way)
             async with proxies.route(request.proxy) as route:
-                return await self._follow(request, route, limits, watch)
+                return await self._follow(request, route, limits, way)
+        except TurnError:
+            raise
         except Exception as exc:
             shown, proxied = redact_url(request.url), request.proxy is not None
             raise explain(exc, shown, proxied=proxied) from None
 
-    async def _follow(
-        self, request: FetchRequest, route: Route, limits: Limits, watch: Stopwatch
-    ) -> Fetched | NotModified:
+    async def _follow(self, request: FetchRequest, route: Route, limits: Limits, way: Going) -> Fetched | NotModified:
         trail = Trail(parse_url(request.url), limits.max_redirects)
         headers = conditions(request)
         conditional = bool(headers)
         while True:
             self._guard.check(*place_of(trail.url))
-            if limits.obey_robots or request.proxy is not None:
-                await self._check(trail.url, request.proxy, limits)
+            with way.watch.stopped():
+                await self._check(trail.url, request, limits, way.turns)
+                await way.turns.wait(trail.url, self._wish_of_site(trail.url, request))
             reach("fetch.before_request")
-            response = await route.session.get(
-                trail.url,
-                headers=headers,
-                proxy=route.proxy,
-                allow_redirects=False,
-                timeout=self._timeout(watch),
-            )
-            try:
-                if response.status not in REDIRECTS:
-                    reply = Reply(response, trail, limits, watch)
-                    outcome = await reply.conclude(conditional=conditional, proxied=request.proxy is not None)
-                    reach("fetch.after_reply")
-                    return outcome
-                trail.follow(response)
-            finally:
-                response.release()
+            async with way.watch.running():
+                response = await route.session.get(
+                    trail.url, headers=headers, proxy=route.proxy, allow_redirects=False, timeout=self._timeout
+                )
+                try:
+                    if response.status not in REDIRECTS:
+                        reply = Reply(response, trail, limits, way.watch, self._budget)
+                        outcome = await reply.conclude(conditional=conditional, proxied=request.proxy is not None)
+                        reach("fetch.after_reply")
+                        return outcome
+                    trail.follow(response)
+                finally:
+                    response.release()
             # Only the first hop is conditional: a page that the redirect newly leads to was never ours.
             conditional = False
             cookies = trail.cookies()
             headers = {"Cookie": cookies} if cookies else {}
 
-    def _timeout(self, watch: Stopwatch) -> aiohttp.ClientTimeout:
-        """One hop may take what the fetch has left.
-
-        Not `asyncio.timeout` around the whole: aiohttp keeps a timer for each request anyway, and a second one
-        is not free. What comes before a hop (robots.txt, look-ups) has its own limits.
-        """
-        left = watch.left()
-        if left <= 0:
-            raise TimeoutError
-        return aiohttp.ClientTimeout(
-            total=left, sock_connect=self._options.connect_timeout, sock_read=self._options.read_timeout
-        )
-
-    async def _check(self, url: URL, proxy: str | None, limits: Limits) -> None:
-        if proxy is not None:
+    async def _check(self, url: URL, request: FetchRequest, limits: Limits, turns: Turns) -> None:
+        if request.proxy is not None:
             await self._check_as_seen_from_here(url)
-        if limits.obey_robots and not await self._robots.allow(url, proxy):
+        if not limits.obey_robots:
+            return
+        is_known = self._robots.knows(url, request.proxy)
+        if not await self._robots.allow(url, request.proxy):
             raise FetchError("robots_denied", f"The site's robots.txt denies us {redact_url(str(url))}")
+        if not is_known:
+            turns.forfeit()
+
+    def _wish_of_site(self, url: URL, request: FetchRequest) -> float | None:
+        """What a task's own proxy says of a site's wishes is not believed: it would slow the site down for all."""
+        if self._pacer is None or request.is_own_proxy:
+            return None
+        return self._robots.crawl_delay(url, request.proxy)
 
     async def _check_as_seen_from_here(self, url: URL) -> None:
         try:

@@ -16,8 +16,9 @@ from functools import lru_cache
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from lienworker.fetching.addresses import Address, Exceptions, is_literal, is_public, literal_address
+from lienworker.fetching.addresses import Address, Exceptions, is_public
 from lienworker.fetching.failures import FetchError
+from lienworker.hostnames import is_literal, literal_address
 
 Lookup = Callable[[str], Awaitable[list[str]]]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lienworker.fetching.turns import Turn
+
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
@@ -15,7 +17,7 @@ class FetchOptions:
     read_timeout: float
     """Between two arrivals of bytes."""
     total_timeout: float
-    """For one fetch with all its redirects and its robots.txt."""
+    """For one fetch with all its redirects; waiting for a turn does not count, and a robots.txt has its own."""
     max_bytes: int
     """Of a page, after decompression."""
     max_redirects: int
@@ -23,6 +25,8 @@ class FetchOptions:
     allow_private: tuple[str, ...]
     """Exceptions to the address guard: names (`county.test`, `localhost:8080`), addresses, networks, `all`."""
     robots_ttl: float = 3600
+    body_budget: int = 96_000_000
+    """Of large pages that are being read, or are read and not yet let go of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +38,13 @@ class FetchRequest:
     last_modified: str | None = None
     proxy: str | None = None
     """`http://`, `socks5://` or `socks5h://`, with credentials or without; the proxy resolves host names."""
+    is_own_proxy: bool = False
+    """The task brought the proxy: what is said through it is believed of this route only."""
+    turn: Turn | None = None
+    """When its first request may go out, where that is booked; see `turns`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Fetched:
     """A page, with a body that is not empty."""
 

@@ -18,6 +18,7 @@ from yarl import URL
 from lienworker.fetching.connector import MAX_CONNECTIONS
 from lienworker.fetching.failures import FetchError
 from lienworker.fetching.guard import Guard
+from lienworker.fetching.turns import InTurn
 from lienworker.fetching.urls import is_host
 
 _MAX_SOCKS_SESSIONS = 8
@@ -115,7 +116,10 @@ def _place(url: URL) -> tuple[str, int]:
 def _socks_connector(url: URL, address: str) -> aiohttp.BaseConnector:
     from aiohttp_socks import ProxyConnector, ProxyType  # only here: most installations never need it
 
-    return ProxyConnector(
+    class Connector(InTurn, ProxyConnector):
+        """A proxy's connections are handed out in turn like any other."""
+
+    return Connector(
         host=address,
         port=_place(url)[1],
         proxy_type=ProxyType.SOCKS5,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,10 +10,12 @@ from datetime import UTC, datetime
 import aiohttp
 
 from lienworker.fetching.body import read_body
+from lienworker.fetching.budget import Allowance, Budget
 from lienworker.fetching.failures import FetchError
 from lienworker.fetching.headers import content_type_of, date_of, retry_after_of, validator_of
 from lienworker.fetching.outcomes import Fetched, NotModified
 from lienworker.fetching.reasons import phrase_of_status, reason_of_status
+from lienworker.fetching.stopwatch import Stopwatch
 from lienworker.fetching.trail import Trail
 from lienworker.fetching.urls import redact_url
 
@@ -34,26 +35,13 @@ class Limits:
     """Take the beginning of what is too large."""
 
 
-class Stopwatch:
-    __slots__ = ("_limit", "_start")
-
-    def __init__(self, limit: float) -> None:
-        self._limit = limit
-        self._start = time.perf_counter()
-
-    def elapsed_ms(self) -> int:
-        return int((time.perf_counter() - self._start) * 1000)
-
-    def left(self) -> float:
-        return self._limit - (time.perf_counter() - self._start)
-
-
 @dataclass(slots=True)
 class Reply:
     response: aiohttp.ClientResponse
     trail: Trail
     limits: Limits
     watch: Stopwatch
+    budget: Budget
 
     async def conclude(self, *, conditional: bool, proxied: bool) -> Fetched | NotModified:
         status = self.response.status
@@ -63,16 +51,26 @@ class Reply:
             raise self._failed("protocol_error", f"answered {phrase_of_status(status)} unasked")
         if not 200 <= status < 300:
             raise await self._refusal(proxied)
-        return self._fetched(await self._body())
+        return await self._page()
 
-    async def _body(self) -> bytes:
-        limit = self.limits.max_bytes
-        announced = self.response.content_length
+    async def _page(self) -> Fetched:
+        limit, announced = self.limits.max_bytes, self.response.content_length
         encoded = "Content-Encoding" in self.response.headers
         if announced is not None and announced > limit and not encoded and not self.limits.cut:
             raise self._too_large()
+        most = limit if encoded or announced is None else min(announced, limit)
+        allowance = Allowance(self.budget, self.watch, most)
+        try:
+            fetched = self._fetched(await self._body(allowance))
+        except BaseException:
+            allowance.give_back()
+            raise
+        allowance.last_as_long_as(fetched)
+        return fetched
+
+    async def _body(self, allowance: Allowance) -> bytes:
         chunks: list[bytes] = []
-        if not await read_body(self.response, limit, chunks) and not self.limits.cut:
+        if not await read_body(self.response, self.limits.max_bytes, chunks, allowance) and not self.limits.cut:
             raise self._too_large()
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         if not body or body.isspace():

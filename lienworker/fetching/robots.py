@@ -11,6 +11,8 @@ from protego import Protego
 from yarl import URL
 
 from lienworker.fetching.failures import FetchError
+from lienworker.fetching.robots_text import rules_for, sane_delay
+from lienworker.hostnames import host_of
 
 Load = Callable[[URL, str | None], Awaitable[bytes]]
 """Fetches a robots.txt through a proxy or without; raises `FetchError`."""
@@ -19,10 +21,13 @@ FAILURE_TTL = 60.0
 MAX_ROBOTS_BYTES = 512 * 1024
 MAX_ROBOTS_REDIRECTS = 5
 _MAX_ORIGINS = 2_000
-# Reading a file of this size takes some 30 ms; beyond, the event loop is not to wait for it.
-_PARSE_ASIDE = 64 * 1024
+# Of the rules of all origins together; what is made of them takes some fifty times as much memory.
+_MAX_TEXT = 1024 * 1024
+# Reading a file of this size takes some 5 ms; beyond, the event loop is not to wait for it.
+_PARSE_ASIDE = 16 * 1024
 
-Origin = tuple[str, str]
+Origin = tuple[str, str, str | None]
+"""Scheme, host, and the proxy through which its robots.txt was read: what one says is not believed of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class _Entry:
     rules: Protego | None
     """None: everything is allowed."""
     until: float
+    size: int = 0
 
 
 class Robots:
@@ -45,24 +51,30 @@ class Robots:
         self._load = load
         self._clock = clock
         self._known: dict[Origin, _Entry] = {}
+        self._size = 0
         self._asking: dict[Origin, asyncio.Task[_Entry]] = {}
+        self._parsing = asyncio.Lock()  # one large file at a time, however many came
+
+    def knows(self, url: URL, proxy: str | None) -> bool:
+        """Whether `allow` would answer without asking the site."""
+        entry = self._known.get(_origin(url, proxy))
+        return entry is not None and entry.until > self._clock()
 
     async def allow(self, url: URL, proxy: str | None) -> bool:
-        entry = self._known.get(_origin(url))
+        entry = self._known.get(_origin(url, proxy))
         if entry is None or entry.until <= self._clock():
             entry = await self._ask_once(url, proxy)
         return entry.rules is None or bool(entry.rules.can_fetch(str(url), self._token))
 
-    def crawl_delay(self, url: URL) -> float | None:
+    def crawl_delay(self, url: URL, proxy: str | None) -> float | None:
         """Seconds between two requests that the origin asks for, as far as its robots.txt is known."""
-        entry = self._known.get(_origin(url))
+        entry = self._known.get(_origin(url, proxy))
         if entry is None or entry.rules is None:
             return None
-        delay: float | None = entry.rules.crawl_delay(self._token)
-        return delay
+        return sane_delay(entry.rules.crawl_delay(self._token))
 
     async def _ask_once(self, url: URL, proxy: str | None) -> _Entry:
-        origin = _origin(url)
+        origin = _origin(url, proxy)
         task = self._asking.get(origin)
         if task is None:
             task = self._asking[origin] = asyncio.create_task(self._ask(url, proxy))
@@ -70,25 +82,32 @@ class Robots:
         return await asyncio.shield(task)
 
     async def _ask(self, url: URL, proxy: str | None) -> _Entry:
-        origin = _origin(url)
+        origin = _origin(url, proxy)
         try:
-            rules, ttl = await self._rules(url.with_user(None).with_path("/robots.txt"), proxy)
+            rules, size, ttl = await self._rules(url.with_user(None).with_path("/robots.txt"), proxy)
         finally:
             del self._asking[origin]
-        self._known.pop(origin, None)
-        while len(self._known) >= _MAX_ORIGINS:
-            del self._known[next(iter(self._known))]
-        entry = self._known[origin] = _Entry(rules, self._clock() + ttl)
+        self._forget(origin)
+        while self._known and (len(self._known) >= _MAX_ORIGINS or self._size + size > _MAX_TEXT):
+            self._forget(next(iter(self._known)))
+        entry = self._known[origin] = _Entry(rules, self._clock() + ttl, size)
+        self._size += entry.size
         return entry
 
-    async def _rules(self, url: URL, proxy: str | None) -> tuple[Protego | None, float]:
+    def _forget(self, origin: Origin) -> None:
+        entry = self._known.pop(origin, None)
+        self._size -= entry.size if entry else 0
+
+    async def _rules(self, url: URL, proxy: str | None) -> tuple[Protego | None, int, float]:
+        """What the file says to us, how much that is, and how long it is believed."""
         try:
             body = await self._load(url, proxy)
         except FetchError as failure:
-            return None, self._ttl if _says_there_is_none(failure) else FAILURE_TTL
-        if len(body) > _PARSE_ASIDE:
-            return await asyncio.to_thread(_parse, body), self._ttl
-        return _parse(body), self._ttl
+            return None, 0, self._ttl if _says_there_is_none(failure) else FAILURE_TTL
+        if len(body) <= _PARSE_ASIDE:
+            return *_parse(body, self._token), self._ttl
+        async with self._parsing:
+            return *await asyncio.to_thread(_parse, body, self._token), self._ttl
 
     async def close(self) -> None:
         tasks = list(self._asking.values())
@@ -103,8 +122,8 @@ def product_token(user_agent: str) -> str:
     return words[0].partition("/")[0] if words else ""
 
 
-def _origin(url: URL) -> Origin:
-    return url.scheme, url.host_port_subcomponent or ""
+def _origin(url: URL, proxy: str | None) -> Origin:
+    return url.scheme, host_of(str(url)), proxy
 
 
 def _says_there_is_none(failure: FetchError) -> bool:
@@ -113,5 +132,6 @@ def _says_there_is_none(failure: FetchError) -> bool:
     return failure.status is not None and 400 <= failure.status < 500 and failure.status != 429
 
 
-def _parse(body: bytes) -> Protego:
-    return Protego.parse(body.decode("utf-8-sig", "replace"))
+def _parse(body: bytes, token: str) -> tuple[Protego | None, int]:
+    text = rules_for(body[:MAX_ROBOTS_BYTES].decode("utf-8-sig", "replace"), token)
+    return (Protego.parse(text) if text else None), len(text)

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from lienworker.errors import InputError, PageError
+from lienworker.hostnames import host_of
 from lienworker.intake.read import read_parcels
 from lienworker.intake.rejects import RejectsFile
 from lienworker.intake.rows import Defaults, ParcelRow, Reject
 from lienworker.outbox.pacing import Politeness
-from lienworker.outbox.registration import Registered, host_of, register_in_transaction
+from lienworker.outbox.registration import Registered, register_in_transaction
 from lienworker.platforms import Registry, Target
 from lienworker.store.database import write
 from lienworker.store.imports import finish_import, note_progress, running_import

@@ -11,11 +11,12 @@ from urllib.parse import quote, urlsplit
 
 from lienworker.errors import PageError
 from lienworker.gateway.work import WorkTask
+from lienworker.hostnames import host_of
 from lienworker.intake.rows import BadRowError
 from lienworker.intake.urls import UrlChecker
 from lienworker.outbox.deliveries import close_again, report_failure
 from lienworker.outbox.pacing import Politeness
-from lienworker.outbox.registration import host_of, register_in_transaction
+from lienworker.outbox.registration import register_in_transaction
 from lienworker.platforms import Registry, Target
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339

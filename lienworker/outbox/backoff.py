@@ -37,7 +37,8 @@ def decide(
 def cooling_ms(failures: int, retry_after: float | None, chance: float | None = None) -> int:
     """How long a host cools after its n-th failure in a row; what it asked for counts, if that is longer."""
     own = min(_LONGEST_COOLING, _FIRST_COOLING * 2 ** min(failures - 1, 20)) * _jitter(chance)
-    return int(1000 * max(own, min(retry_after or 0.0, LONGEST_RETRY_AFTER)))
+    asked = retry_after if retry_after is not None and retry_after >= 0 else 0.0  # nor is it NaN then
+    return int(1000 * max(own, min(asked, LONGEST_RETRY_AFTER)))
 
 
 def _jitter(chance: float | None) -> float:

@@ -12,9 +12,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lienworker.hostnames import site_of
 from lienworker.outbox.entries import BLOCKED, Claimed, count_rows
 from lienworker.outbox.kept_back import ASKED_FOR, KeptBack, hold_back
-from lienworker.outbox.pacing import HORIZON_MS, Slot
+from lienworker.outbox.pacing import (
+    HORIZON_MS,
+    Booked,
+    Slot,
+    book_claimed,
+    booked_until,
+    open_at_most,
+    spacing_ms,
+)
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms
 from lienworker.store.database import all_rows, execute, execute_many, one_row, write
@@ -52,11 +61,14 @@ INSERT INTO outbox (topic, task_id, generation, queue, priority, payload, state,
                     message_id, created_at)
 VALUES (?, ?, ?, ?, ?, ?, 'leased', ?, ?, ?, ?, ?) RETURNING id
 """
-_READY = """
-SELECT b.host, b.rank, b.waiting, h.delay, h.robots_delay, h.concurrency, h.next_allowed_at
-FROM backlog b JOIN hosts h ON h.host = b.host
-WHERE b.topic = ? AND b.waiting > 0 AND b.not_before <= ? AND h.next_allowed_at <= ? AND h.cooling_until <= ?
-ORDER BY b.rank, h.next_allowed_at
+# A route cools by itself, and with the site that it leads to (`site_of`, in SQL); spacing is the site's alone.
+_SITE = "JOIN hosts s ON s.host = substr(b.host, 1, instr(b.host || ' ', ' ') - 1)"
+_READY = f"""
+SELECT b.host, b.rank, b.waiting, s.delay, s.robots_delay, s.concurrency, s.next_allowed_at
+FROM backlog b JOIN hosts h ON h.host = b.host {_SITE}
+WHERE b.topic = ? AND b.waiting > 0 AND b.not_before <= ? AND s.next_allowed_at <= ?
+AND max(h.cooling_until, s.cooling_until) <= ?
+ORDER BY b.rank, s.next_allowed_at
 """
 _RANKS = (
     "SELECT rank, waiting FROM backlog WHERE topic = ? AND host = '' AND waiting > 0 AND not_before <= ? ORDER BY rank"
@@ -142,28 +154,14 @@ def claim_task(task_id: str, topic: str, token: str, rules: Rules) -> Claimed | 
         row = one_row(_ONE_ROW, (task_id, topic))
         if row is None:
             return None
-        row_claimed = _claimed(row, token, _book_start(row[4], rules, now) if topic == "fetch" else now)
+        booked = book_claimed(row[4], rules.host_delay, now) if topic == "fetch" else Booked(now, 0)
+        row_claimed = _claimed(row, token, booked.start_at, booked.delay_ms)
         _lease([row_claimed], token, now, None)
     return row_claimed
 
 
-def _claimed(row: tuple[Any, ...], token: str, start_at: int) -> Claimed:
-    return Claimed(*(*row, token, start_at))
-
-
-def _delay_ms(rules: Rules, delay: float | None, robots_delay: float | None) -> int:
-    """What the platform asks for, or the setting; never less than what the site's robots.txt asks for."""
-    return int(1000 * max(rules.host_delay if delay is None else delay, robots_delay or 0.0))
-
-
-def _book_start(host: str, rules: Rules, now: int) -> int:
-    """The next start that a host allows, booked, however far ahead it is."""
-    sql = "SELECT delay, robots_delay, next_allowed_at, cooling_until FROM hosts WHERE host = ?"
-    delay, robots_delay, next_allowed_at, cooling_until = one_row(sql, (host,))
-    start = max(now, int(next_allowed_at), int(cooling_until))
-    delay_ms = _delay_ms(rules, delay, robots_delay)
-    execute("UPDATE hosts SET next_allowed_at = ? WHERE host = ?", (start + delay_ms, host))
-    return start
+def _claimed(row: tuple[Any, ...], token: str, start_at: int, delay_ms: int = 0) -> Claimed:
+    return Claimed(*(*row, token, start_at, delay_ms))
 
 
 def _pick(topic: str, limit: int, token: str, rules: Rules, suspects: bool, now: int) -> list[Claimed]:
@@ -176,12 +174,13 @@ def _pick(topic: str, limit: int, token: str, rules: Rules, suspects: bool, now:
         if paused:
             chosen = _without_drift(chosen, paused)
         starts = candidate.starts[: len(chosen)]
-        picked += [_claimed(row, token, start) for row, start in zip(chosen, starts, strict=True)]
+        delay_ms = candidate.slot.delay_ms if candidate.slot else 0
+        picked += [_claimed(row, token, start, delay_ms) for row, start in zip(chosen, starts, strict=True)]
         if candidate.slot:
             candidate.slot.give_back(candidate.starts[len(chosen) :])
         if len(picked) >= limit or (picked and picked[0].alone):
             break
-    _book_hosts({row.host for row in picked}, touched)
+    _book_hosts({site_of(row.host) for row in picked}, touched)
     return picked
 
 
@@ -202,7 +201,7 @@ def _without_drift(rows: list[tuple[Any, ...]], paused: KeptBack) -> list[tuple[
     held = {
         row[0]
         for row, it in claimed
-        if ASKED_FOR not in (it.payload or "") and paused.holds(it.platform, it.state, it.county, it.host)
+        if ASKED_FOR not in (it.payload or "") and paused.holds(it.platform, it.state, it.county, site_of(it.host))
     }
     hold_back(held)
     return [row for row in rows if row[0] not in held]
@@ -214,20 +213,17 @@ def _candidates(topic: str, limit: int, rules: Rules, now: int, touched: dict[st
             yield _Candidate("", rank, [now] * min(limit, waiting), None)
         return
     open_requests = Counter(
-        host for (host,) in all_rows("SELECT host FROM outbox WHERE state = 'leased' AND topic = 'fetch'")
+        site_of(host) for (host,) in all_rows("SELECT host FROM outbox WHERE state = 'leased' AND topic = 'fetch'")
     )
     for host, rank, waiting, delay, robots_delay, concurrency, next_allowed_at in all_rows(
         _READY, (topic, now, now + HORIZON_MS, now)
     ):
-        slot = touched.setdefault(
-            host,
-            Slot(
-                _delay_ms(rules, delay, robots_delay),
-                concurrency or rules.host_concurrency,
-                next_allowed_at,
-                open_requests[host],
-            ),
-        )
+        site = site_of(host)
+        if site not in touched:
+            delay_ms = spacing_ms(rules.host_delay, delay, robots_delay)
+            most = open_at_most(concurrency, rules.host_concurrency)
+            touched[site] = Slot(delay_ms, most, booked_until(next_allowed_at), open_requests[site])
+        slot = touched[site]
         starts = slot.take(now, min(limit, waiting))
         if starts:
             yield _Candidate(host, rank, starts, slot)
@@ -282,8 +278,9 @@ def next_due(topic: str) -> int | None:
     """When a row of a lane that is not due now will be due; None when nothing waits for a time."""
     if topic == "fetch":
         sql = (
-            "SELECT min(at) FROM (SELECT max(b.not_before, h.next_allowed_at, h.cooling_until) AS at FROM backlog b"
-            " JOIN hosts h ON h.host = b.host WHERE b.topic = ? AND b.waiting > 0) WHERE at > ? AND at < ?"
+            "SELECT min(at) FROM (SELECT max(b.not_before, s.next_allowed_at, h.cooling_until, s.cooling_until) AS at"
+            f" FROM backlog b JOIN hosts h ON h.host = b.host {_SITE} WHERE b.topic = ? AND b.waiting > 0)"
+            " WHERE at > ? AND at < ?"
         )
     else:
         sql = (

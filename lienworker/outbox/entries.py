@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lienworker.hostnames import site_of
 from lienworker.store.clock import now_ms
 from lienworker.store.database import dict_rows, execute, execute_many
 
@@ -65,6 +66,8 @@ class Claimed:
     token: str
     #: Wall clock, ms: not to be started before this; a few tenths of a second ahead at most.
     start_at: int
+    #: How far apart its site wants its requests.
+    delay_ms: int = 0
 
     @property
     def target(self) -> dict[str, Any]:
@@ -75,6 +78,10 @@ class Claimed:
 def add_entries(entries: Sequence[Entry]) -> None:
     """Adds rows and counts them as added. Part of a larger transaction."""
     now = now_ms()
+    # A row of a host that nobody knows would wait for ever; a route is paced as the site that it leads to.
+    routes = {entry.host for entry in entries if entry.topic == "fetch"}
+    known = [(host,) for host in sorted(routes | {site_of(route) for route in routes})]
+    execute_many("INSERT OR IGNORE INTO hosts (host) VALUES (?)", known)
     execute_many(_INSERT, (_row(entry, now) for entry in entries))
     count_rows("added", Counter(entry.topic for entry in entries))
 

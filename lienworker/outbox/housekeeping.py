@@ -10,7 +10,8 @@ from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
 from lienworker.outbox.closing import note_try, say_failed
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.entries import BLOCKED
-from lienworker.outbox.pacing import forgive_absurd_times, hosts_given_up, try_afresh
+from lienworker.outbox.host_healing import heal_hosts
+from lienworker.outbox.pacing import hosts_given_up, try_afresh
 from lienworker.settings import Settings
 from lienworker.store import tasks
 from lienworker.store.audit import note_action
@@ -24,7 +25,6 @@ logger = logging.getLogger(__name__)
 #: Rows that a chore ends in one transaction.
 _CHUNK = 500
 _LONGEST_WAIT_MS = int(1000 * LONGEST_RETRY_AFTER) + 3_600_000
-_LONGEST_DELAY_MS = 2 * 3_600_000
 #: The longest that a row of a topic can have reason to wait; more is a clock that was wrong.
 _LONGEST_WAITS = {
     "fetch": 600_000,
@@ -71,12 +71,7 @@ def forgive_clock_jumps() -> None:
     if one_row("SELECT 1 FROM breakers WHERE is_open = 1 AND retry_at > ?", (now + _LONGEST_WAIT_MS,)):
         with write("clock_breakers"):
             breaker.forgive_absurd_times(now, _LONGEST_WAIT_MS)
-    if one_row(
-        "SELECT 1 FROM hosts WHERE next_allowed_at > ? OR cooling_until > ?",
-        (now + _LONGEST_DELAY_MS, now + _LONGEST_WAIT_MS),
-    ):
-        with write("clock_hosts"):
-            forgive_absurd_times(now, _LONGEST_DELAY_MS, _LONGEST_WAIT_MS)
+    heal_hosts(now)
 
 
 def _forgive_rows(topic: str, now: int, limit_ms: int) -> None:
@@ -93,26 +88,34 @@ def watch_disk(folder: DataFolder, settings: Settings) -> None:
     """Pauses intake, then fetching, while there is too little room; both resume by themselves."""
     room = room_in(folder, settings)
     for lane in ("intake", "fetch"):
-        shortage = room.shortage(lane, is_paused=_is_paused(lane, "disk"))
+        shortage = room.shortage(lane, is_paused=is_paused_for(lane, "disk"))
         if set_pause(lane, "disk", shortage is not None, shortage or ""):
             words = f"is paused: {shortage}" if shortage else "goes on: there is room again"
             logger.log(logging.WARNING if shortage else logging.INFO, "%s %s", lane, words, extra={"action": "disk"})
 
 
-def _is_paused(lane: str, cause: str) -> bool:
+def is_paused_for(lane: str, cause: str) -> bool:
     return one_row("SELECT 1 FROM pauses WHERE lane = ? AND cause = ?", (lane, cause)) is not None
 
 
 def set_pause(lane: str, cause: str, paused: bool, words: str) -> bool:
     """Writes only where something changes, and says whether it did: this is looked at every second."""
-    if _is_paused(lane, cause) == paused:
+    if is_paused_for(lane, cause) == paused:
         return False
     with write("pause"):
-        if paused:
-            execute("INSERT OR REPLACE INTO pauses VALUES (?, ?, ?, ?)", (lane, cause, rfc3339(), words))
-        else:
-            execute("DELETE FROM pauses WHERE lane = ? AND cause = ?", (lane, cause))
+        set_pause_in_transaction(lane, cause, words if paused else None)
     return True
+
+
+def set_pause_in_transaction(lane: str, cause: str, words: str | None) -> None:
+    """Pause a lane, with the words for it, or end its pause. Part of a larger transaction."""
+    if words is None:
+        execute("DELETE FROM pauses WHERE lane = ? AND cause = ?", (lane, cause))
+        return
+    execute(
+        "INSERT INTO pauses VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET words = excluded.words",
+        (lane, cause, rfc3339(), words),
+    )
 
 
 def set_pause_by_hand(lanes: Sequence[str], *, paused: bool) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from lienworker.hostnames import route_of
 from lienworker.outbox.deliveries import deliveries_of, parcel_key, report_failure
 from lienworker.outbox.entries import BLOCKED, Entry, add_entries
-from lienworker.outbox.registration import host_of
 from lienworker.outbox.reparsed import as_row, begin_generation
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
@@ -55,7 +55,8 @@ def send_round_again(task_ids: list[str]) -> None:
         if found is not None:
             row, _ = found
             generation = tasks.start_generation(task_id)
-            add_entries([Entry("fetch", task_id, generation, row.queue, row.priority, host=host_of(row.url))])
+            route = route_of(row.url, row.proxy)
+            add_entries([Entry("fetch", task_id, generation, row.queue, row.priority, host=route)])
 
 
 def do_again(root: Path, task_ids: list[str]) -> None:

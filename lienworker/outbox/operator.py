@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from lienworker.hostnames import route_of
 from lienworker.outbox.deliveries import report_failure, withdraw_reports
 from lienworker.outbox.entries import Entry, add_entries
 from lienworker.outbox.pacing import try_afresh
-from lienworker.outbox.registration import host_of
 from lienworker.store import tasks
 from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms
@@ -49,15 +49,16 @@ def _in_chunks(task_ids: Sequence[str], action: str, what: str, act: Callable[[s
 
 def _retry(task_id: str) -> bool:
     row = all_rows(
-        "SELECT url, queue, priority FROM tasks WHERE task_id = ? AND status IN ('failed', 'expired') AND url <> ''",
+        "SELECT url, proxy, queue, priority FROM tasks"
+        " WHERE task_id = ? AND status IN ('failed', 'expired') AND url <> ''",
         (task_id,),
     )
     if not row:
         return False
-    url, queue, priority = row[0]
+    url, proxy, queue, priority = row[0]
     generation = tasks.start_generation(task_id)
     withdraw_reports(task_id)
-    host = host_of(url)
+    host = route_of(url, proxy)
     # A person asks for it: a host that was given up gets another chance.
     try_afresh(host)
     add_entries([Entry("fetch", task_id, generation, queue, priority, host=host)])

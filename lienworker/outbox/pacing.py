@@ -1,20 +1,36 @@
 """Politeness as durable state: each host's next allowed time, its cooling and its failing.
 
 Waiting happens in the schedule, not in a sleeping thread. Errors never speed a host up.
+
+Spacing belongs to a site, cooling and failing to a route: a task that brings its own proxy may hear from it what the
+site never said, so such a route has a row of its own in `hosts` (see `lienworker.hostnames`).
+
+Every number here came from outside once, or from a database that outside numbers were written to by an older program.
+So each is brought within its bounds where it is used, and `heal_hosts` puts right what is stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from lienworker.hostnames import site_of
 from lienworker.outbox.backoff import cooling_ms
-from lienworker.store.database import all_rows, execute, execute_many
+from lienworker.store.database import all_rows, execute, execute_many, one_row
 
 #: Rows may be claimed this far ahead of their start, so that short delays do not cost a claim each.
 HORIZON_MS = 250
 #: Failures in a row after which a host counts as failing as a whole.
 FAILING_AFTER = 3
+#: The longest time between two requests that anybody may ask for, s; as the setting's own limit.
+LONGEST_DELAY = 3600.0
+#: The most open requests that anybody may ask for.
+MOST_OPEN = 1000
+_MOST_FAILURES = 1_000_000
+
+_PACE = "SELECT delay, robots_delay, next_allowed_at FROM hosts WHERE host = ?"
+_COOLING = "SELECT cooling_until FROM hosts WHERE host IN (?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,52 +68,121 @@ class Slot:
             self.next_allowed_at = starts[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """A request that wants its time: one that the claim did not know of, or one that missed its own."""
+
+    site: str
+    #: The start that it had and could not keep.
+    missed: int | None = None
+    #: Seconds that the site's robots.txt, read a moment ago, asks for.
+    crawl_delay: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    start_at: int
+    delay_ms: int
+
+
+def whole(value: Any, least: int, most: int, otherwise: int) -> int:
+    """Return a stored number within its bounds; what is no number becomes `otherwise`."""
+    if not isinstance(value, int | float) or value != value:
+        return otherwise
+    return int(min(max(value, least), most))
+
+
+def seconds_of(delay: Any) -> float | None:
+    """Return a delay within its bounds; None where it is none."""
+    if not isinstance(delay, int | float) or not delay >= 0:
+        return None
+    return min(float(delay), LONGEST_DELAY)
+
+
+def spacing_ms(host_delay: float, delay: Any, robots_delay: Any) -> int:
+    """What the platform asks for, or the setting; never less than what the site's robots.txt asks for."""
+    own = seconds_of(delay)
+    return int(1000 * max(host_delay if own is None else own, seconds_of(robots_delay) or 0.0))
+
+
+def open_at_most(concurrency: Any, otherwise: int) -> int:
+    """How many requests a host may have open; a number that allows none would stop it for good."""
+    return whole(concurrency, 0, MOST_OPEN, 0) or otherwise
+
+
 def know_hosts(hosts: Iterable[str], wishes: Mapping[str, Politeness]) -> None:
     """Makes hosts known, with what their platforms ask for. Part of a larger transaction."""
     nothing = Politeness()
     execute_many(
         "INSERT INTO hosts (host, delay, concurrency) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
         " delay = coalesce(excluded.delay, delay), concurrency = coalesce(excluded.concurrency, concurrency)",
-        ((host, wishes.get(host, nothing).delay, wishes.get(host, nothing).concurrency) for host in hosts),
+        (
+            (host, seconds_of(wish.delay), open_at_most(wish.concurrency, 0) or None)
+            for host in hosts
+            for wish in (wishes.get(host, nothing),)
+        ),
     )
 
 
-def slow_down(host: str, delay: float) -> None:
+def book(booking: Booking, host_delay: float, now: int) -> Booked:
+    """Take the next start that a site allows. Part of a larger transaction.
+
+    A request that missed its start goes at once where nobody has booked behind it, so a slow connection costs the site
+    no time of its own; otherwise it goes to the end, since those behind it keep theirs.
+    """
+    execute("INSERT OR IGNORE INTO hosts (host) VALUES (?)", (booking.site,))
+    delay, robots_delay, stored = one_row(_PACE, (booking.site,))
+    delay_ms, free_at = spacing_ms(host_delay, delay, robots_delay), booked_until(stored)
+    if booking.missed is not None and free_at <= booking.missed + delay_ms:
+        free_at = booking.missed
+    if booking.crawl_delay is not None:
+        slow_down(booking.site, booking.crawl_delay)
+        longer = spacing_ms(host_delay, delay, booking.crawl_delay) - delay_ms
+        delay_ms, free_at = delay_ms + longer, free_at + max(0, longer)  # counted from the last request on
+    start = max(now, free_at)
+    execute("UPDATE hosts SET next_allowed_at = ? WHERE host = ?", (start + delay_ms, booking.site))
+    return Booked(start, delay_ms)
+
+
+def booked_until(next_allowed_at: Any) -> int:
+    """Return a stored moment in ms as a number that time can be counted with."""
+    return whole(next_allowed_at, 0, 2**53, 0)
+
+
+def book_claimed(route: str, host_delay: float, now: int) -> Booked:
+    """Take the next start for somebody who waits for one row: not before its site and its route have cooled."""
+    site = site_of(route)
+    cool = max((booked_until(row[0]) for row in all_rows(_COOLING, (site, route))), default=0)
+    return book(Booking(site), host_delay, max(now, cool))
+
+
+def slow_down(site: str, delay: float) -> None:
     """A site's own wish (robots.txt); it counts where it is longer than ours."""
-    sql = "UPDATE hosts SET robots_delay = ? WHERE host = ? AND robots_delay IS NOT ?"
-    execute(sql, (delay, host, delay))
+    wanted = seconds_of(delay)
+    execute("UPDATE hosts SET robots_delay = ? WHERE host = ? AND robots_delay IS NOT ?", (wanted, site, wanted))
 
 
-def note_start(host: str, started: int, host_delay: float) -> None:
-    """A request went out later than planned: the next one keeps its distance from that."""
-    execute(
-        "UPDATE hosts SET next_allowed_at = max(next_allowed_at,"
-        " ? + CAST(1000 * max(coalesce(delay, ?), coalesce(robots_delay, 0)) AS INTEGER)) WHERE host = ?",
-        (started, host_delay, host),
-    )
-
-
-def note_answer(host: str, now: int) -> None:
+def note_answer(route: str, now: int) -> None:
     """The host serves us, so it is not given up. Cooling that is under way goes on: a late success does not end it."""
     execute(
         "UPDATE hosts SET failing_since = NULL,"
         " failures_in_a_row = CASE WHEN cooling_until <= ? THEN 0 ELSE failures_in_a_row END"
         " WHERE host = ? AND (failures_in_a_row > 0 OR failing_since IS NOT NULL)",
-        (now, host),
+        (now, route),
     )
 
 
-def note_failure(host: str, now: int, reason: str, retry_after: float | None) -> None:
+def note_failure(route: str, now: int, reason: str, retry_after: float | None) -> None:
     """The host as a whole does not serve us: it cools, longer each time, or as long as it asked for."""
-    row = execute("SELECT failures_in_a_row, cooling_until FROM hosts WHERE host = ?", (host,)).fetchone()
+    row = execute("SELECT failures_in_a_row, cooling_until FROM hosts WHERE host = ?", (route,)).fetchone()
     failures, cooling_until = row if row else (0, 0)
     # Answers to requests that were in the air together are one failure, not many.
-    failures += 1 if now >= cooling_until else 0
+    failures = whole(failures, 0, _MOST_FAILURES, 0) + (1 if now >= booked_until(cooling_until) else 0)
     cool = cooling_ms(failures, retry_after)
     execute(
         "UPDATE hosts SET failures_in_a_row = ?, failing_since = coalesce(failing_since, ?), reason = ?,"
         " cooling_until = max(cooling_until, ?) WHERE host = ?",
-        (failures, now, reason, now + cool, host),
+        (failures, now, reason, now + cool, route),
     )
 
 
@@ -109,12 +194,6 @@ def hosts_given_up(now: int, give_up: float) -> list[tuple[str, str]]:
     )
 
 
-def try_afresh(host: str) -> None:
+def try_afresh(route: str) -> None:
     """A host that was given up gets another chance with its next task."""
-    execute("UPDATE hosts SET failing_since = NULL, failures_in_a_row = 0 WHERE host = ?", (host,))
-
-
-def forgive_absurd_times(now: int, longest_delay_ms: int, longest_cooling_ms: int) -> None:
-    """After the wall clock was set back, no host waits for a time that only the wrong clock knew."""
-    execute("UPDATE hosts SET next_allowed_at = ? WHERE next_allowed_at > ?", (now, now + longest_delay_ms))
-    execute("UPDATE hosts SET cooling_until = ? WHERE cooling_until > ?", (now, now + longest_cooling_ms))
+    execute("UPDATE hosts SET failing_since = NULL, failures_in_a_row = 0 WHERE host = ?", (route,))

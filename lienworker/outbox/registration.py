@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from urllib.parse import urlsplit
 
+from lienworker.hostnames import host_of, route_of, site_of
 from lienworker.outbox.deliveries import withdraw_reports
 from lienworker.outbox.entries import Entry, add_entries
 from lienworker.outbox.kept_back import KeptBack
@@ -14,8 +13,6 @@ from lienworker.outbox.pacing import Politeness, know_hosts
 from lienworker.store import tasks
 from lienworker.store.database import all_rows, execute_many, write
 from lienworker.store.tasks import NewTask
-
-_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +38,12 @@ def register_in_transaction(
     by_id = {task.task_id: task for task in batch}
     known = tasks.known_ids(by_id)
     new = {task_id: task for task_id, task in by_id.items() if task_id not in known}
-    hosts = {task_id: host_of(task.url) for task_id, task in by_id.items()}
     paused = KeptBack()
     if new:
-        know_hosts(set(hosts.values()), politeness or {})
+        know_hosts({host_of(task.url) for task in by_id.values()}, politeness or {})
         tasks.insert_tasks(new)
-        add_entries([_first_row(task_id, task, hosts[task_id], paused) for task_id, task in new.items()])
+        routes = {task_id: route_of(task.url, task.proxy) for task_id, task in new.items()}
+        add_entries([_first_row(task_id, task, routes[task_id], paused) for task_id, task in new.items()])
     found_again = tasks.give_addresses({task_id: by_id[task_id] for task_id in known})
     refreshed = _refresh({task_id: by_id[task_id] for task_id in (known if refresh else found_again)}, paused)
     _lift([task_id for task_id in known if by_id[task_id].queue == "urgent"])
@@ -56,18 +53,19 @@ def register_in_transaction(
 
 def _first_row(task_id: str, task: NewTask, host: str, paused: KeptBack, generation: int = 1) -> Entry:
     """Held at once where the drift guard keeps its county back."""
-    if paused and paused.holds(task.platform, task.state, task.county, host):
+    if paused and paused.holds(task.platform, task.state, task.county, site_of(host)):
         return Entry("fetch", task_id, generation, task.queue, task.priority, host, state="held", reason="drift")
     return Entry("fetch", task_id, generation, task.queue, task.priority, host=host)
 
 
 def _refresh(known: Mapping[str, NewTask], paused: KeptBack) -> int:
     """Another round for the known tasks that have ended; those still on their way will be fresh anyway."""
-    sql = "SELECT url FROM tasks WHERE task_id = ? AND status IN ('completed', 'failed', 'expired')"
+    sql = "SELECT url, proxy FROM tasks WHERE task_id = ? AND status IN ('completed', 'failed', 'expired')"
     rows = []
     for task_id, task in known.items():
-        for (url,) in all_rows(sql, (task_id,)):  # the stored address is the one that is fetched
-            rows.append(_first_row(task_id, task, host_of(url), paused, tasks.start_generation(task_id)))
+        for url, proxy in all_rows(sql, (task_id,)):  # the stored address is the one that is fetched
+            route = route_of(url, proxy)
+            rows.append(_first_row(task_id, task, route, paused, tasks.start_generation(task_id)))
             withdraw_reports(task_id)
     add_entries(rows)
     return len(rows)
@@ -87,17 +85,3 @@ def _join_import(by_id: Mapping[str, NewTask], known: set[str]) -> None:
     import_ids = {task.import_id for task in by_id.values() if task.import_id is not None}
     for import_id in import_ids:
         tasks.join_import(known, import_id)
-
-
-def host_of(url: str) -> str:
-    """What politeness is kept for: the host with its port, where that is not the scheme's own."""
-    end = url.find("/", 8)
-    return _host_of_site(url[:end] if end > 0 else url)
-
-
-@lru_cache(maxsize=4096)
-def _host_of_site(site: str) -> str:
-    """Remembered, since a file names few sites and taking an address apart costs more than the rest of a row."""
-    parts = urlsplit(site)
-    host = parts.netloc.rpartition("@")[2].lower()
-    return host.removesuffix(_DEFAULT_PORTS.get(parts.scheme, ":"))

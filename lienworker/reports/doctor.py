@@ -13,7 +13,9 @@ import peewee
 
 from lienworker.errors import LienworkerError
 from lienworker.outbox.balance import balances, wrong_tallies
+from lienworker.outbox.housekeeping import pauses
 from lienworker.outbox.mending import stranded_tasks, undelivered_results
+from lienworker.outbox.storage_watch import CAUSE, words_of
 from lienworker.reports.finding import Finding
 from lienworker.reports.redis_check import redis_finding
 from lienworker.settings import Settings
@@ -23,6 +25,7 @@ from lienworker.store.folder import DataFolder, is_stack_running
 from lienworker.store.leftovers import old_leftovers
 from lienworker.store.migrations import schema_version
 from lienworker.store.pending import differences, leftovers
+from lienworker.store.refusal import try_storage
 from lienworker.store.room import Room, room_in
 from lienworker.store.salvage import integrity_problems, unusable_rows
 from lienworker.store.space import free_mb
@@ -45,6 +48,7 @@ def examine(settings: Settings, find_redis: Callable[[], str], *, deep: bool = F
         return
     yield _permissions(folder)
     yield _disk(settings, folder)
+    yield _storage(folder)
     integrity = _integrity()
     yield integrity
     if not integrity.is_well:
@@ -85,6 +89,15 @@ def _disk(settings: Settings, folder: DataFolder) -> Finding:
     return Finding(
         "disk", not warnings, f"{'; '.join(warnings)}: make room" if warnings else f"{room.free_mb:,} MB free"
     )
+
+
+def _storage(folder: DataFolder) -> Finding:
+    """Bytes that are free say nothing of inodes, quotas and folders that nobody may write to: it is tried."""
+    problem = try_storage(folder)
+    if problem is not None:
+        return Finding("storage", False, f"{words_of(folder, problem).partition(';')[0]}; fetching waits for it")
+    paused = [words for lane, cause, _, words in pauses() if (lane, cause) == ("fetch", CAUSE)]
+    return Finding("storage", not paused, f"fetch is paused: {paused[0]}" if paused else "takes pages")
 
 
 def _disk_alone(settings: Settings) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from lienworker.store.history import paused_places
 from lienworker.store.monitor import overdue_hosts
 from lienworker.store.monitor_outbox import uploads_held
 from lienworker.store.room import Room
-from lienworker.store.space import free_mb, known_mb
+from lienworker.store.space import free_files, free_where_pages_lie, known_mb
 
 #: A worker gives a sign of life every three seconds; one that has been silent for so long hangs.
 _SILENT_SECONDS = 30
@@ -74,7 +74,8 @@ def facts_of(folder: DataFolder) -> dict[str, Any]:
         "workers": workers,
         "damage": known_damage(folder),
         "stack_runs": is_stack_running(folder),
-        "disk_free_mb": free_mb(folder.root),
+        "disk_free_mb": free_where_pages_lie(folder),
+        "disk_free_files": free_files(folder.raw),
         "data_mb": known_mb(folder),
         **_pace(),
     }
@@ -186,8 +187,9 @@ def _drift(facts: dict[str, Any]) -> list[str]:
 
 def _disk(settings: Settings, facts: dict[str, Any]) -> list[str]:
     """Where a lane is stopped for it, that says it already."""
-    stopped = any(pause["cause"] == "disk" for pause in facts["pauses"])
-    return [] if stopped else Room(facts["disk_free_mb"], facts["data_mb"], settings).warnings()
+    stopped = any(pause["cause"] in {"disk", "storage"} for pause in facts["pauses"])
+    room = Room(facts["disk_free_mb"], facts["data_mb"], settings, facts["disk_free_files"])
+    return [] if stopped else room.warnings()
 
 
 def _work(facts: dict[str, Any]) -> str:

@@ -182,7 +182,9 @@ def overdue_hosts(before: int) -> list[str]:
     """Hosts with fetches that could have begun before a time: due, not cooling, not waiting for their turn."""
     sql = (
         "SELECT DISTINCT b.host FROM backlog b LEFT JOIN hosts h ON h.host = b.host"
+        " LEFT JOIN hosts s ON s.host = substr(b.host, 1, instr(b.host || ' ', ' ') - 1)"
         " WHERE b.topic IN ('fetch', 'scrape') AND b.waiting > 0 AND b.not_before <= ?"
-        " AND coalesce(h.next_allowed_at, 0) <= ? AND coalesce(h.cooling_until, 0) <= ?"
+        " AND coalesce(s.next_allowed_at, 0) <= ?"
+        " AND max(coalesce(h.cooling_until, 0), coalesce(s.cooling_until, 0)) <= ?"
     )
     return [row[0] for row in all_rows(sql, (before, before, before))]

@@ -7,13 +7,14 @@ import hashlib
 import os
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from isal import igzip, isal_zlib
 
-from lienworker.errors import ShortageError, StoreError
+from lienworker.errors import RefusedError, ShortageError, StoreError
 from lienworker.store.folder import DataFolder, aside_name, fsync_folder, rename, safe_part
 
 #: Intel's library packs a page in a sixth of the time of zlib's level 3, and within 4 % of its size.
@@ -72,15 +73,17 @@ def write_aside(folder: DataFolder, key: PageKey, body: bytes, content_type: str
     """Compresses a page into a file on the disk of its final place. Cheap to throw away."""
     sha256 = hashlib.sha256(body).hexdigest()
     place = folder.raw / key.place
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
     extension = _EXTENSIONS.get(content_type, "html")
     path = place / f"{key.name}.{sha256[:16]}.{extension}.gz"
     aside = folder.aside / aside_name()
+    content = igzip.compress(body, _LEVEL, mtime=0)
     try:
-        _write(aside, igzip.compress(body, _LEVEL, mtime=0))
-    except OSError:
-        aside.unlink(missing_ok=True)  # a full disk is not made fuller
-        raise
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write(aside, content)
+    except OSError as problem:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)  # a full disk is not made fuller
+        raise RefusedError.because(problem, str(place.relative_to(folder.root)), len(content)) from None
     return WrittenPage(aside, path, sha256, len(body))
 
 
@@ -98,6 +101,17 @@ def put_in_place(pages: Sequence[WrittenPage]) -> None:
 
     The name carries the content's hash, so a rename can only ever replace the very same page.
     """
+    try:
+        _put_in_place(pages)
+    except OSError as problem:
+        for page in pages:
+            with suppress(OSError):
+                page.aside.unlink(missing_ok=True)
+        place = Path(*pages[0].path.parts[-5:-1])  # from `raw` on
+        raise RefusedError.because(problem, str(place), pages[0].size) from None
+
+
+def _put_in_place(pages: Sequence[WrittenPage]) -> None:
     for page in pages:
         handle = os.open(page.aside, os.O_RDONLY)
         try:

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from lienworker.errors import OperatorError
 from lienworker.settings import Settings
 from lienworker.store.folder import DataFolder
-from lienworker.store.space import free_mb, known_mb, measure, remember_size
+from lienworker.store.space import free_files, free_where_pages_lie, known_mb, measure, remember_size
 
 #: Shares of LIENWORKER_DATA_MAX_MB.
 _WARN, _STOP_INTAKE, _STOP_FETCH = 0.8, 0.9, 1.0
+#: Files that can still be made: each page takes one, and one more for people while it is not delivered.
+_FILES_WARN, _FILES_STOP_INTAKE, _FILES_STOP_FETCH = 5_000, 2_000, 1_000
 #: A stopped lane goes on when there is this much more room than it was stopped at: no going to and fro.
 _MORE_FREE = 1.1
 _LESS_FULL = 0.05
@@ -28,12 +30,16 @@ class Room:
     free_mb: int
     data_mb: int | None
     settings: Settings
+    #: How many more files can be made where raw pages lie; None where the file system has no such limit.
+    free_files: int | None = None
 
     def warnings(self) -> list[str]:
         """What a person should know before anything stops."""
         words = []
         if self.free_mb < self.settings.disk_warn_mb:
             words.append(f"only {self.free_mb:,} MB are free on the disk")
+        if self._has_fewer_files_than(_FILES_WARN):
+            words.append(f"only {self.free_files:,} more files can be made on the disk")
         if self._is_over(_WARN):
             words.append(f"the data folder takes {self.data_mb:,} of {self.settings.data_max_mb:,} MB")
         return words
@@ -46,6 +52,9 @@ class Room:
         enough = int(free * _MORE_FREE)
         if self.free_mb < (enough if is_paused else free):
             return f"only {self.free_mb:,} MB are free on the disk; it goes on by itself at {enough:,} MB"
+        files = _FILES_STOP_INTAKE if lane == "intake" else _FILES_STOP_FETCH
+        if self._has_fewer_files_than(int(files * _MORE_FREE) if is_paused else files):
+            return f"only {self.free_files:,} more files can be made on the disk; it goes on by itself at {files:,}"
         if self._is_over(share - (_LESS_FULL if is_paused else 0)):
             goes_on = int((share - _LESS_FULL) * settings.data_max_mb)
             return (
@@ -54,6 +63,9 @@ class Room:
             )
         return None
 
+    def _has_fewer_files_than(self, files: int) -> bool:
+        return self.free_files is not None and self.free_files < files
+
     def _is_over(self, share: float) -> bool:
         most = self.settings.data_max_mb
         return bool(most) and self.data_mb is not None and self.data_mb >= share * most
@@ -61,7 +73,7 @@ class Room:
 
 def room_in(folder: DataFolder, settings: Settings) -> Room:
     """How it is now."""
-    return Room(free_mb(folder.root), known_mb(folder), settings)
+    return Room(free_where_pages_lie(folder), known_mb(folder), settings, free_files(folder.raw))
 
 
 def refuse_new_work(folder: DataFolder, settings: Settings) -> None:

@@ -95,6 +95,20 @@ def free_mb(root: Path) -> int:
     return shutil.disk_usage(root).free // _MB
 
 
+def free_where_pages_lie(folder: DataFolder) -> int:
+    """Free megabytes where there are fewest: `raw/` may be a link to another disk."""
+    return min(free_mb(place) for place in (folder.root, folder.raw) if place.exists())
+
+
+def free_files(place: Path) -> int | None:
+    """How many more files can be made on a disk; None where it has no such limit, or does not say."""
+    try:
+        about = os.statvfs(place)
+    except OSError:
+        return None
+    return about.f_favail if about.f_files > 0 else None
+
+
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size

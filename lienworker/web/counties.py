@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lienworker.hostnames import host_of
 from lienworker.outbox.fill_rates import rates
-from lienworker.outbox.registration import host_of
 from lienworker.store import monitor_counties as store
 from lienworker.store.clock import now_ms
 from lienworker.store.history import History, history_of

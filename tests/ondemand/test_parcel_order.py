@@ -10,10 +10,10 @@ import pytest
 
 from lienworker.actors.upload_outcomes import prepare_results
 from lienworker.gateway.reference import ReferenceGateway
+from lienworker.hostnames import host_of
 from lienworker.outbox.closing import give_back
 from lienworker.outbox.entries import Entry, add_entries
 from lienworker.outbox.leases import MOST_CRASHES, free
-from lienworker.outbox.registration import host_of
 from lienworker.outbox.rows_by_hand import hold_rows, release_rows
 from lienworker.outbox.uploads import Claim, claim_uploads
 from lienworker.store import tasks

@@ -12,7 +12,7 @@ from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
 from lienworker.outbox.closing import end, give_back, try_again
 from lienworker.outbox.entries import BLOCKED, Entry, add_entries
 from lienworker.outbox.housekeeping import set_pause
-from lienworker.outbox.pacing import HORIZON_MS, Politeness, Slot, note_failure, note_start, slow_down
+from lienworker.outbox.pacing import HORIZON_MS, Politeness, Slot, note_failure, slow_down
 from lienworker.outbox.registration import register_task
 from lienworker.store.database import one_row
 from lienworker.store.folder import DataFolder
@@ -393,13 +393,3 @@ def test_processes_that_claim_at_once_keep_a_hosts_limits_together(player: Calla
 
 def _host_of(row_id: int) -> str:
     return str(one_row("SELECT host FROM outbox WHERE id = ?", (row_id,))[0])
-
-
-def test_a_request_that_went_out_late_moves_the_next_one(folder: DataFolder, clock: Clock) -> None:
-    add(n=2)
-    take(1, rules=Rules(host_delay=1.0, host_concurrency=1))
-    assert host_row()["next_allowed_at"] == clock.ms + 1_000
-    in_transaction(note_start, "a.example", clock.ms + 300, 1.0)
-    assert host_row()["next_allowed_at"] == clock.ms + 1_300
-    in_transaction(note_start, "a.example", clock.ms + 100, 1.0)  # one that came before it changes nothing
-    assert host_row()["next_allowed_at"] == clock.ms + 1_300

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -217,7 +218,7 @@ class Stop(Scenario):
 
 
 class Accident(Scenario):
-    """A page that cannot be written: it is nobody's fault, and the row is given back for later."""
+    """A page that cannot be written: it is nobody's fault, nothing is asked for until storage takes pages again."""
 
     def prepare(self, here: Stage) -> None:
         with desk(here.data, here.gateway):
@@ -227,22 +228,89 @@ class Accident(Scenario):
         self._obstacle(here).touch()
 
     def act(self, here: Stage, **order: object) -> int:
-        given_back = "SELECT 1 FROM outbox WHERE topic = 'fetch' AND state = 'waiting'"
-        code = here.work(lambda: here.county.hits and here.sql(given_back), **order)
-        self._obstacle(here).unlink()
-        return code
+        return here.work(lambda: self._is_over(here), **order)
 
     def again(self, here: Stage) -> None:
-        self._obstacle(here).unlink(missing_ok=True)
+        here.change("UPDATE outbox SET due_at = 1 WHERE state = 'waiting' AND due_at < 9e14")
+        assert here.work(lambda: self._is_over(here)) == 0
+
+    def _is_over(self, here: Stage) -> bool:
+        """The obstacle goes when it has done its work, and the next probe comes at once."""
+        if here.sql("SELECT 1 FROM pauses WHERE cause = 'storage'"):
+            if self._obstacle(here).is_file():
+                self._obstacle(here).unlink()
+            here.change(
+                "UPDATE facts SET value = json_set(value, '$.next_try_at', 0) WHERE name = 'storage_refusal'"
+                " AND json_extract(value, '$.next_try_at') > 0"
+            )
+            return False
+        return here.is_quiet()
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"completed": 1}
+        assert here.sql("SELECT count(*) FROM attempts WHERE reason <> 'worker_died'") == [(0,)]
+        assert len(here.gateway.state.results) == 1
+
+    def _obstacle(self, here: Stage) -> Path:
+        return here.data / "raw" / "demo" / "XX" / "Blocked"
+
+
+class Unshown(Scenario):
+    """The file for people cannot be written: the page is kept, and its row is given back for later."""
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway) as hands:
+            hands.add_unread("unread")
+        close()
+        (self._obstacle(here) / "x").mkdir(parents=True)
+
+    def act(self, here: Stage, **order: object) -> int:
+        given_back = "SELECT 1 FROM outbox WHERE topic = 'scrape' AND state = 'waiting' AND due_at > created_at + 1000"
+        return here.work(lambda: here.sql(given_back), **order)
+
+    def again(self, here: Stage) -> None:
+        shutil.rmtree(self._obstacle(here), ignore_errors=True)
         here.change("UPDATE outbox SET due_at = 1 WHERE state = 'waiting' AND due_at < 9e14")
         assert here.work(here.is_quiet) == 0
 
     def check(self, here: Stage, point: str) -> None:
         assert here.statuses() == {"completed": 1}
-        assert len(here.gateway.state.results) == 1
+        assert here.county.hits == {}, "the page was there already"
 
     def _obstacle(self, here: Stage) -> Path:
-        return here.data / "raw" / "demo" / "XX" / "Blocked"
+        return here.data / "pending" / "unread1.json"
+
+
+class OddHosts(Scenario):
+    """Hosts as an older version stored them, oddly spelled and with absurd numbers, on a site that wants a distance."""
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway):
+            _register(*(NewTask("gateway", **_row(here, n), task_id=f"odd{n}") for n in (1, 2, 3)))
+        close()
+        here.change(
+            "UPDATE hosts SET host = replace(host, '127.0.0.1', '127.1'), concurrency = -1",
+            "INSERT INTO hosts (host, robots_delay) VALUES ('absurd.example', 1e300)",
+            "UPDATE outbox SET host = replace(host, '127.0.0.1', '127.1')",
+            "DELETE FROM facts WHERE name = 'spelling_of_hosts'",
+        )
+
+    def enter(self, here: Stage) -> None:
+        here.settings["LIENWORKER_HOST_DELAY"] = "0.02"
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.work(lambda: self._is_over(here), **order)
+
+    def again(self, here: Stage) -> None:
+        assert here.work(lambda: self._is_over(here)) == 0
+
+    def _is_over(self, here: Stage) -> bool:
+        return here.is_quiet() and not here.sql("SELECT 1 FROM hosts WHERE robots_delay > 1e9")
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"completed": 3}
+        assert here.sql("SELECT robots_delay FROM hosts WHERE host = 'absurd.example'") == [(3600.0,)]
+        assert here.sql("SELECT DISTINCT instr(host, '127.1') FROM outbox WHERE topic = 'fetch'") == [(0,)]
 
 
 class Import(Scenario):
@@ -667,8 +735,8 @@ def _let_things_go_wrong(here: Stage) -> None:
 
 #: In the order in which they are preferred: the first that reaches a point is the one in which it is killed.
 SCENARIOS: list[Scenario] = [
-    Day(), Stop(), Accident(), Import(), Replay(), Discard(), Follow(), Queue(), Send(), Tick(), Scrape(), Retry(),
-    Pause(), Archive(), Export(), Reparse(), Accept(), AskTheGateway(), Purge(), Backup(), Restore(),
+    Day(), Stop(), Accident(), Unshown(), OddHosts(), Import(), Replay(), Discard(), Follow(), Queue(), Send(), Tick(),
+    Scrape(), Retry(), Pause(), Archive(), Export(), Reparse(), Accept(), AskTheGateway(), Purge(), Backup(), Restore(),
     Repair(), Reindex(),
 ]  # fmt: skip
 

@@ -1,0 +1,148 @@
+"""When a request may go out: not before its turn at the host, and not long after it.
+
+A claim books the first request of a page. What nobody could know before (the robots.txt, each redirect, a request whose
+connection took too long) books a turn of its own when it comes to that, on the event loop, so a site never gets two
+requests closer together than it wants, whichever process they come from.
+
+Turns are kept to the moment at which the connection is there and the request goes out: the time it takes to connect
+differs from one request to the next, and is nothing that a site would count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from yarl import URL
+
+from lienworker.errors import LienworkerError
+from lienworker.fetching.stopwatch import Stopwatch
+from lienworker.hostnames import host_of
+
+#: A request that is later than this, s, would come too close to the one behind it.
+LATE = 0.01
+#: Connections are made this much ahead of a turn, s.
+_AHEAD = 0.25
+#: A connection is not kept waiting for longer, s: the site may hang up meanwhile.
+_FAR = 1.0
+#: After so many missed turns the process is too busy to keep any: then the request goes out late.
+_MOST_MISSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The host's, and when it begins (`time.monotonic`). A host that wants no distance has no turns to keep."""
+
+    host: str
+    at: float
+    delay: float
+
+
+class TurnError(LienworkerError):
+    """No turn could be booked, so nothing was asked for. Nobody's fault but our own storage's."""
+
+
+class Pacer(Protocol):
+    """Who keeps the hosts' books; raises `TurnError`."""
+
+    async def book(self, host: str, missed: Turn | None, crawl_delay: float | None) -> Turn: ...
+
+
+class Turns:
+    """The turns of one fetch, with its robots.txt and its redirects."""
+
+    def __init__(self, pacer: Pacer | None, first: Turn | None) -> None:
+        self._pacer = pacer
+        self._first = first
+        self._now: Turn | None = None
+        self._missed = 0
+
+    def forfeit(self) -> None:
+        """The rules of the host have just been learned: a turn that was booked before may be too early."""
+        if self._first is not None and self._first.delay > 0:
+            self._first = None
+
+    async def wait(self, url: URL, crawl_delay: float | None) -> None:
+        """Until it is nearly time for a request to this address; `begin` does the rest once there is a connection."""
+        self._now, self._missed = await self._book(host_of(str(url)), crawl_delay), 0
+        await self.come_near()
+
+    async def come_near(self) -> None:
+        if self._now is not None:
+            await _until(self._now.at - _AHEAD)
+
+    async def _book(self, host: str, crawl_delay: float | None) -> Turn | None:
+        first = self._first
+        if self._pacer is None:
+            return None
+        if first is not None and first.host == host and (first.delay > 0 or not crawl_delay):
+            # Without a distance to keep, the same turn is good for all requests.
+            self._first = None if first.delay > 0 else first
+            return first
+        return await self._pacer.book(host, None, crawl_delay)
+
+    async def begin(self) -> bool:
+        """Wait for the moment itself. A turn that is over is exchanged for the next: False if that is far off."""
+        while (turn := self._now) is not None:
+            await _until(turn.at)
+            is_late = _clock() - turn.at > LATE
+            if turn.delay <= 0 or not is_late or self._missed >= _MOST_MISSED or self._pacer is None:
+                break
+            self._missed += 1
+            self._now = await self._pacer.book(turn.host, turn, None)
+            if self._now.at - _clock() > _FAR:
+                return False
+        return True
+
+
+async def _until(moment: float) -> None:
+    left = moment - _clock()
+    if left > 0:
+        await asyncio.sleep(left)
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class Going:
+    """The fetch that the present task works on: what a connection, once it is there, has to wait for."""
+
+    def __init__(self, turns: Turns, watch: Stopwatch) -> None:
+        self.turns = turns
+        self.watch = watch
+
+    async def begin(self) -> bool:
+        with self.watch.stopped():
+            return await self.turns.begin()
+
+    async def come_near(self) -> None:
+        with self.watch.stopped():
+            await self.turns.come_near()
+
+
+going: ContextVar[Going | None] = ContextVar("going", default=None)
+
+
+class InTurn(aiohttp.BaseConnector):
+    """A connector whose connections are handed out when it is the request's turn."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        now = going.get()
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            try:
+                if now is None or await now.begin():
+                    return connection
+            except BaseException:
+                connection.close()
+                raise
+            connection.release()
+            await now.come_near()

@@ -1,0 +1,103 @@
+"""Hosts as other times have stored them: absurd numbers, times that only a wrong clock knew, odd spellings of names."""
+
+from __future__ import annotations
+
+import logging
+
+from lienworker.hostnames import route_of, same_host
+from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
+from lienworker.outbox.pacing import LONGEST_DELAY, MOST_OPEN, open_at_most, seconds_of, whole
+from lienworker.store.database import all_rows, execute, execute_many, one_row, write
+from lienworker.store.facts import fact, set_fact
+
+#: No host has reason to wait for longer; more is a clock that was wrong.
+_LONGEST_WAIT_MS = int(1000 * LONGEST_RETRY_AFTER) + 3_600_000
+#: Which spelling the stored hosts have; another number when `lienworker.hostnames` changes its mind.
+SPELLING = "spelling_of_hosts"
+_SPELLING = "1"
+_CHUNK = 5_000
+
+_WRONG = """
+SELECT host, delay, robots_delay, concurrency, next_allowed_at, cooling_until FROM hosts WHERE
+    delay IS NOT NULL AND NOT (typeof(delay) IN ('integer', 'real') AND delay BETWEEN 0 AND ?)
+    OR robots_delay IS NOT NULL AND NOT (typeof(robots_delay) IN ('integer', 'real')
+        AND robots_delay BETWEEN 0 AND ?)
+    OR concurrency IS NOT NULL AND NOT (typeof(concurrency) = 'integer' AND concurrency BETWEEN 1 AND ?)
+    OR NOT (typeof(next_allowed_at) = 'integer' AND next_allowed_at <= ?)
+    OR NOT (typeof(cooling_until) = 'integer' AND cooling_until <= ?)
+"""
+_HEAL = (
+    "UPDATE hosts SET delay = ?, robots_delay = ?, concurrency = ?, next_allowed_at = ?, cooling_until = ?"
+    " WHERE host = ?"
+)
+_WITH_OWN_PROXY = """
+SELECT o.id, t.url, t.proxy FROM outbox o JOIN tasks t ON t.task_id = o.task_id
+WHERE o.topic = 'fetch' AND o.state IN ('waiting', 'leased', 'held') AND t.proxy IS NOT NULL AND instr(o.host, ' ') = 0
+LIMIT ?
+"""
+_OF_HOST = "SELECT id FROM outbox WHERE topic = 'fetch' AND state IN ('waiting', 'leased', 'held') AND host = ? LIMIT ?"
+_MOVE = "UPDATE outbox SET host = ? WHERE id = ?"
+_MERGE = """
+INSERT INTO hosts (host, delay, concurrency, robots_delay, next_allowed_at, cooling_until)
+SELECT ?, delay, concurrency, robots_delay, next_allowed_at, cooling_until FROM hosts WHERE host = ?
+ON CONFLICT DO UPDATE SET
+    delay = max(coalesce(delay, excluded.delay), coalesce(excluded.delay, delay)),
+    concurrency = min(coalesce(concurrency, excluded.concurrency), coalesce(excluded.concurrency, concurrency)),
+    robots_delay = max(coalesce(robots_delay, excluded.robots_delay), coalesce(excluded.robots_delay, robots_delay)),
+    next_allowed_at = max(next_allowed_at, excluded.next_allowed_at),
+    cooling_until = max(cooling_until, excluded.cooling_until)
+"""
+
+logger = logging.getLogger(__name__)
+
+
+def heal_hosts(now: int) -> None:
+    """Put right what no host can mean. Looked at every second, so it writes only where something is wrong."""
+    latest = now + _LONGEST_WAIT_MS
+    bounds = (LONGEST_DELAY, LONGEST_DELAY, MOST_OPEN, latest, latest)
+    if not one_row(_WRONG, bounds):
+        return
+    with write("heal_hosts"):
+        for host, delay, robots_delay, concurrency, next_allowed_at, cooling_until in all_rows(_WRONG, bounds):
+            healed = (seconds_of(delay), seconds_of(robots_delay), open_at_most(concurrency, 0) or None)
+            times = (_moment(next_allowed_at, now), _moment(cooling_until, now))
+            execute(_HEAL, (*healed, *times, host))
+            logger.warning("the stored pace of %s was absurd and is put right", host, extra={"action": "hosts"})
+
+
+def _moment(stored: object, now: int) -> int:
+    """After the wall clock was set back, no host waits for a time that only the wrong clock knew."""
+    moment = whole(stored, 0, 2**53, now)
+    return moment if moment <= now + _LONGEST_WAIT_MS else now
+
+
+def respell_hosts() -> None:
+    """Give rows that an older version stored the spelling that politeness goes by now, once."""
+    if fact(SPELLING) == _SPELLING:
+        return
+    for (odd,) in all_rows("SELECT host FROM hosts"):
+        if same_host(odd) != odd:
+            _respell(odd, same_host(odd))
+    while _give_routes():
+        pass
+    with write("respelled"):
+        set_fact(SPELLING, _SPELLING)
+
+
+def _respell(odd: str, plain: str) -> None:
+    """Rows a chunk at a time; the new name takes over the longer waits of both."""
+    with write("respell"):
+        execute(_MERGE, (plain, odd))
+    while one_row(_OF_HOST, (odd, 1)):
+        with write("respell"):
+            rows = all_rows(_OF_HOST, (odd, _CHUNK))
+            execute_many(_MOVE, [(plain, row_id) for (row_id,) in rows])
+
+
+def _give_routes() -> bool:
+    """A route of their own for rows whose task brings its proxy; False when none is left."""
+    with write("respell"):
+        rows = [(route_of(url, proxy), row_id) for row_id, url, proxy in all_rows(_WITH_OWN_PROXY, (_CHUNK,))]
+        execute_many("INSERT OR IGNORE INTO hosts (host) VALUES (?)", {(route,) for route, _ in rows})
+        execute_many(_MOVE, rows)
+    return bool(rows)

@@ -1,0 +1,106 @@
+"""Fetching stops when a page cannot be stored, and resumes when storage takes files again.
+
+A site is never asked again and again for what we cannot keep. The pause is stored, so all processes and the next start
+know of it; requests that are in the air when it begins may be repeated once, and nothing else. Storage is tried without
+any site: with a file like the one that was refused, in the same folder, less often each time.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+from dataclasses import asdict, dataclass, replace
+
+from lienworker.errors import RefusedError
+from lienworker.outbox.housekeeping import is_paused_for, set_pause_in_transaction
+from lienworker.store.clock import now_ms
+from lienworker.store.database import write
+from lienworker.store.facts import fact, set_fact
+from lienworker.store.folder import DataFolder
+from lienworker.store.refusal import try_storage
+
+CAUSE = "storage"
+_REFUSAL = "storage_refusal"
+_FIRST_WAIT_MS = 5_000
+_LONGEST_WAIT_MS = 15 * 60_000
+#: Refused again so soon after a probe went well: the probe was wrong, and the next one waits longer.
+_SOON_MS = 10 * 60_000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What was refused, how often in a row, when to try next, and when it last seemed to be over."""
+
+    place: str
+    size: int
+    times: int
+    next_try_at: int
+    over_at: int = 0
+
+    def once_more(self, now: int) -> Refusal:
+        wait = min(_LONGEST_WAIT_MS, _FIRST_WAIT_MS * 2 ** min(self.times, 20))
+        return replace(self, times=self.times + 1, next_try_at=now + wait)
+
+    def is_due(self, now: int) -> bool:
+        """Also after the clock was set back."""
+        return not now < self.next_try_at <= now + _LONGEST_WAIT_MS
+
+
+def stop_fetching(folder: DataFolder, problem: RefusedError) -> None:
+    """A page could not be stored: nothing more is claimed, by any process, until storage takes files again."""
+    now, words = now_ms(), words_of(folder, problem)
+    with write("storage_refused"):
+        if is_paused_for("fetch", CAUSE):
+            return
+        known = _known()
+        is_again = known is not None and now - known.over_at < _SOON_MS
+        times = known.times if known and is_again else 0
+        _remember(Refusal(problem.place, problem.size, times, 0).once_more(now))
+        set_pause_in_transaction("fetch", CAUSE, words)
+    logger.warning("fetch is paused: %s", words, extra={"action": "storage"})
+
+
+def watch_storage(folder: DataFolder) -> None:
+    """Try storage when it is time to, and resume fetching when it works. Looked at every second."""
+    known, now = _known(), now_ms()
+    if not is_paused_for("fetch", CAUSE) or (known and not known.is_due(now)):
+        return
+    known = known or Refusal("raw", 1, 0, 0)
+    problem = try_storage(folder, known.place, known.size)
+    with write("storage_tried"):
+        if problem is None:
+            _remember(replace(known, over_at=now))
+        else:
+            _remember(known.once_more(now))
+        set_pause_in_transaction("fetch", CAUSE, words_of(folder, problem) if problem else None)
+    if problem is None:
+        logger.info("fetch resumes: storage takes pages again", extra={"action": "storage"})
+
+
+def words_of(folder: DataFolder, problem: RefusedError) -> str:
+    """Why pages cannot be stored, for people."""
+    reason = problem.strerror or "the disk refuses them"
+    if problem.errno == errno.ENOSPC and _has_no_inodes(folder):
+        reason = f"{reason}: no more files can be made, though bytes may be free"
+    return f"pages cannot be stored under {folder.root / problem.place}: {reason}; it is tried again by itself"
+
+
+def _has_no_inodes(folder: DataFolder) -> bool:
+    try:
+        about = os.statvfs(folder.raw)
+    except OSError:
+        return False
+    return about.f_files > 0 and about.f_favail == 0
+
+
+def _known() -> Refusal | None:
+    text = fact(_REFUSAL)
+    return Refusal(**json.loads(text)) if text else None
+
+
+def _remember(refusal: Refusal) -> None:
+    set_fact(_REFUSAL, json.dumps(asdict(refusal)))
