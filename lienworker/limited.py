@@ -27,7 +27,7 @@ from lienworker.errors import LienworkerError, PageError, ShortageError
 #: What a job may use: processor seconds, seconds on the wall, bytes of address space (the interpreter takes 60 MB).
 CPU_SECONDS = 6
 WALL_SECONDS = 40.0
-MEMORY_BYTES = 288 * 1024 * 1024
+MEMORY_BYTES = 256 * 1024 * 1024
 #: Bytes of an answer; the caller has to hold all of it.
 MOST_ANSWER = 16_000_000
 #: Settings of ours, some of them secret, are nothing that a parser needs.

@@ -114,7 +114,7 @@ class Fetcher:
                 await self._check(trail.url, request, limits, way.turns)
                 await way.turns.wait(trail.url, self._wish_of_site(trail.url, request))
             reach("fetch.before_request")
-            async with way.watch.running():
+            async with way.watch.timeout():
                 response = await route.session.get(
                     trail.url, headers=headers, proxy=route.proxy, allow_redirects=False, timeout=self._timeout
                 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import suppress
 
 
 class Stopwatch:
@@ -22,25 +21,39 @@ class Stopwatch:
     def left(self) -> float:
         return self._limit - (time.perf_counter() - self._start)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Raise TimeoutError where the block takes longer than what is left."""
+    def timeout(self) -> asyncio.Timeout:
+        """For `async with`: raises TimeoutError where the block takes longer than what is left."""
         if self.left() <= 0:
             raise TimeoutError
-        async with asyncio.timeout(self.left()) as self._timeout:
-            yield
+        self._timeout = asyncio.timeout(self.left())
+        return self._timeout
 
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        began = time.perf_counter()
-        self._set(None)
-        try:
-            yield
-        finally:
-            self._start += time.perf_counter() - began
-            self._set(asyncio.get_running_loop().time() + self.left())
+    def stopped(self) -> _Stopped:
+        """For `with`: the time of the block does not count."""
+        return _Stopped(self)
 
-    def _set(self, when: float | None) -> None:
+    def shift(self, seconds: float) -> None:
+        """Give back time that was lost by our own will."""
+        self._start += seconds
+
+    def set_alarm(self, is_on: bool) -> None:
         if self._timeout is not None and not self._timeout.expired():
             with suppress(RuntimeError):  # it is over
-                self._timeout.reschedule(when)
+                self._timeout.reschedule(asyncio.get_running_loop().time() + self.left() if is_on else None)
+
+
+class _Stopped:
+    """No generator: every page comes through here."""
+
+    __slots__ = ("_began", "_watch")
+
+    def __init__(self, watch: Stopwatch) -> None:
+        self._watch = watch
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+        self._watch.set_alarm(False)
+
+    def __exit__(self, *_: object) -> None:
+        self._watch.shift(time.perf_counter() - self._began)
+        self._watch.set_alarm(True)
