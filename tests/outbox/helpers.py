@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -31,6 +32,7 @@ class Player:
     """Another process that takes part in a test."""
 
     def __init__(self, part: str, root: Path, *arguments: Any, **environment: str) -> None:
+        self._database = root / "lienworker.db"
         self._process = subprocess.Popen(
             [sys.executable, str(_PLAYERS), part, str(root), json.dumps(arguments)],
             stdin=subprocess.PIPE,
@@ -60,8 +62,13 @@ class Player:
         self._process.send_signal(number)
 
     def stop_in_its_tracks(self) -> None:
-        self.signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
+        """Stop it, though not in the middle of a transaction: then nobody could write until it goes on."""
+        while True:
+            self.signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+            if _may_write(self._database):
+                return
+            self.signal(signal.SIGCONT)
 
     def kill(self) -> None:
         self.signal(signal.SIGKILL)
@@ -79,6 +86,16 @@ class Player:
         self._stdout.close()
         with contextlib.suppress(OSError):
             self._stdin.close()
+
+
+def _may_write(database: Path) -> bool:
+    with contextlib.closing(sqlite3.connect(database, timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return False
+    return True
 
 
 def add(
