@@ -21,6 +21,7 @@ from lienworker.store.imports import finish_import, note_progress, running_impor
 from lienworker.store.tasks import DEFAULT_PRIORITY, NewTask
 
 DEFAULT_BATCH = 1000
+_MOST_HOSTS = 10_000
 #: Characters of further columns after which a batch is stored, however few its rows: as objects they take up to 25
 #: times as much memory, and a row may have a megabyte of them.
 _HEAVY = 2_000_000
@@ -109,6 +110,8 @@ class Importer:
         with write("import"):
             self.tally.count(register_in_transaction(batch, refresh=self._how.refresh, politeness=self._politeness))
             note_progress(self.import_id, self.tally)
+        if len(self._politeness) > _MOST_HOSTS:  # a list of a million sites: they are asked about again
+            self._politeness.clear()
 
     def _batches(self, rejects: RejectsFile) -> Iterator[list[NewTask]]:
         batch: list[NewTask] = []

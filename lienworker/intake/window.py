@@ -115,12 +115,13 @@ class Window:
         if end > 0:
             self._place = end
         else:
-            self._find_fresh_start()
+            # What is nested a thousand deep holds no row: each of its levels would be found too deep again.
+            self._find_fresh_start(_REACH if isinstance(error, RecursionError) else 1)
         stop = self._place if self._text is text else len(text)
         raise BrokenValueError(error, text[start:stop])
 
-    def _find_fresh_start(self) -> None:
-        self._place += 1
+    def _find_fresh_start(self, behind: int) -> None:
+        self._place = min(self._place + behind, len(self._text))
         while not (found := _FRESH_START.search(self._text, self._place)):
             self._place = max(self._place, len(self._text) - 64)  # a start may lie across two pieces
             if not self._more():
