@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from lienworker.fetching.turns import Turn, TurnError
+from lienworker.fetching.turns import FarTurnError, Turn, TurnError
 from lienworker.hostnames import host_of
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.pacing import Booked, Booking, book
@@ -16,6 +16,9 @@ from lienworker.store.database import DATABASE_TROUBLE, close, write
 #: So long it is believed that a host wants no distance between its requests, s.
 _BELIEVED = 10.0
 _MOST_BELIEVED = 10_000
+#: So long a request waits for its turn in the air, ms. A site may ask for an hour: a few of those would hold up every
+#: thread of a worker.
+_LONGEST_WAIT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class HostPacer:
         if self._work is None:
             self._work = asyncio.create_task(self._book_wanted())
         booked = await answer
+        if booked.is_far:
+            raise FarTurnError(host, (booked.start_at - now_ms()) / 1000)
         if booked.delay_ms == 0:
             self._believe(host, loop.time() + _BELIEVED)
         return _turn(host, booked)
@@ -80,7 +85,7 @@ class HostPacer:
 
     def _book_all(self, bookings: list[Booking]) -> list[Booked]:
         with write("book"):
-            return [book(booking, self._host_delay, now_ms()) for booking in bookings]
+            return [book(booking, self._host_delay, now_ms(), _LONGEST_WAIT_MS) for booking in bookings]
 
     def close(self) -> None:
         """Not on the event loop."""

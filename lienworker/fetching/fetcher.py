@@ -17,7 +17,7 @@ from lienworker.fetching.reply import Limits, Reply
 from lienworker.fetching.robots import MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, Robots
 from lienworker.fetching.stopwatch import Stopwatch
 from lienworker.fetching.trail import REDIRECTS, Trail
-from lienworker.fetching.turns import Going, Pacer, TurnError, Turns, going
+from lienworker.fetching.turns import FarTurnError, Going, Pacer, TurnError, Turns, going
 from lienworker.fetching.urls import parse_url, place_of, redact_url
 
 _ROBOTS_SECONDS = 15.0
@@ -112,7 +112,7 @@ class Fetcher:
             self._guard.check(*place_of(trail.url))
             with way.watch.stopped():
                 await self._check(trail.url, request, limits, way.turns)
-                await way.turns.wait(trail.url, self._wish_of_site(trail.url, request))
+                await self._wait_for_turn(trail, request, way.turns)
             reach("fetch.before_request")
             async with way.watch.timeout():
                 response = await route.session.get(
@@ -142,6 +142,17 @@ class Fetcher:
             raise FetchError("robots_denied", f"The site's robots.txt denies us {redact_url(str(url))}")
         if not is_known:
             turns.forfeit()
+
+    async def _wait_for_turn(self, trail: Trail, request: FetchRequest, turns: Turns) -> None:
+        """Leave a page whose first request is far off for later. A redirect that is fails: it would be so each time."""
+        try:
+            await turns.wait(trail.url, self._wish_of_site(trail.url, request))
+        except FarTurnError as far:
+            if trail.redirects:
+                words = f"is redirected to within a site that asks for {far.seconds:.0f} s between two requests."
+                raise FetchError("crawl_delay", f"{redact_url(str(trail.url))} {words}") from None
+            self._robots.keep(trail.url, request.proxy, far.seconds)
+            raise
 
     def _wish_of_site(self, url: URL, request: FetchRequest) -> float | None:
         """What a task's own proxy says of a site's wishes is not believed: it would slow the site down for all."""

@@ -27,6 +27,7 @@ FAULTS: dict[str, Fault] = {
     "scheme_refused": _FINAL,
     "private_address": _FINAL,
     "robots_denied": _FINAL,
+    "crawl_delay": _FINAL,  # a redirect within a site that wants to be left alone for minutes in between
     # The way to the site. A time-out while connecting is `connect_failed`.
     "dns_failed": _HOST,
     "connect_failed": _HOST,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from protego import Protego
 from yarl import URL
@@ -18,6 +18,7 @@ Load = Callable[[URL, str | None], Awaitable[bytes]]
 """Fetches a robots.txt through a proxy or without; raises `FetchError`."""
 
 FAILURE_TTL = 60.0
+_A_DAY = 86_400.0
 MAX_ROBOTS_BYTES = 512 * 1024
 MAX_ROBOTS_REDIRECTS = 5
 _MAX_ORIGINS = 2_000
@@ -72,6 +73,16 @@ class Robots:
         if entry is None or entry.rules is None:
             return None
         return sane_delay(entry.rules.crawl_delay(self._token))
+
+    def keep(self, url: URL, proxy: str | None, seconds: float) -> None:
+        """Believe what is known of an origin for a day after a turn that is far off.
+
+        Asking again would take that very turn: a site that wants an hour between two requests would never get to send
+        anything but its robots.txt.
+        """
+        origin = _origin(url, proxy)
+        if entry := self._known.get(origin):
+            self._known[origin] = replace(entry, until=self._clock() + seconds + _A_DAY)
 
     async def _ask_once(self, url: URL, proxy: str | None) -> _Entry:
         origin = _origin(url, proxy)

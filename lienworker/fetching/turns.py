@@ -44,7 +44,16 @@ class Turn:
 
 
 class TurnError(LienworkerError):
-    """No turn could be booked, so nothing was asked for. Nobody's fault but our own storage's."""
+    """No turn could be booked, so nothing was asked for: the row waits as if it had never been claimed."""
+
+
+class FarTurnError(TurnError):
+    """The next turn at a host is so far off that nobody waits for it with a request in hand."""
+
+    def __init__(self, host: str, seconds: float) -> None:
+        super().__init__(f"{host} may be asked again in {seconds:.0f} s")
+        self.host = host
+        self.seconds = seconds
 
 
 class Pacer(Protocol):

@@ -81,8 +81,14 @@ class Booking:
 
 @dataclass(frozen=True, slots=True)
 class Booked:
+    """When a request may go, and how long its host wants to be left alone then.
+
+    One that is far off is told of, not booked: nobody waits that long with a request in hand.
+    """
+
     start_at: int
     delay_ms: int
+    is_far: bool = False
 
 
 def whole(value: Any, least: int, most: int, otherwise: int) -> int:
@@ -124,8 +130,8 @@ def know_hosts(hosts: Iterable[str], wishes: Mapping[str, Politeness]) -> None:
     )
 
 
-def book(booking: Booking, host_delay: float, now: int) -> Booked:
-    """Take the next start that a site allows. Part of a larger transaction.
+def book(booking: Booking, host_delay: float, now: int, most_wait_ms: int | None = None) -> Booked:
+    """Take the next start that a site allows, within the wait at hand. Part of a larger transaction.
 
     A request that missed its start goes at once where nobody has booked behind it, so a slow connection costs the site
     no time of its own; otherwise it goes to the end, since those behind it keep theirs.
@@ -140,8 +146,9 @@ def book(booking: Booking, host_delay: float, now: int) -> Booked:
         longer = spacing_ms(host_delay, delay, booking.crawl_delay) - delay_ms
         delay_ms, free_at = delay_ms + longer, free_at + max(0, longer)  # counted from the last request on
     start = max(now, free_at)
-    execute("UPDATE hosts SET next_allowed_at = ? WHERE host = ?", (start + delay_ms, booking.site))
-    return Booked(start, delay_ms)
+    is_far = most_wait_ms is not None and start - now > most_wait_ms
+    execute("UPDATE hosts SET next_allowed_at = ? WHERE host = ?", (start + (0 if is_far else delay_ms), booking.site))
+    return Booked(start, delay_ms, is_far)
 
 
 def booked_until(next_allowed_at: Any) -> int:

@@ -21,6 +21,7 @@ _SENTENCES = {
     "captcha": "The site asks for a captcha.",
     "connect_failed": "No connection to the site could be made.",
     "disclaimer": "The site asks for its terms to be accepted.",
+    "crawl_delay": "The site wants too long a pause before the page can be followed.",
     "dns_failed": "The site's name cannot be resolved.",
     "empty_body": "The site answered with nothing.",
     "empty_page": "The page shows nothing.",
