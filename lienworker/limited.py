@@ -15,7 +15,7 @@ import json
 import logging
 import os
 import signal
-import subprocess
+import subprocess  # our own child, as an argument list  # nosec B404
 import sys
 import threading
 from collections.abc import Mapping
@@ -142,7 +142,7 @@ def _start(limits: Limits) -> subprocess.Popen[bytes]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     environment["MALLOC_ARENA_MAX"] = "1"  # each further one reserves 64 MB of the address space
     try:
-        return subprocess.Popen(
+        return subprocess.Popen(  # our own interpreter and module  # nosec B603
             [*command, str(limits.memory_bytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         )
     except (OSError, MemoryError) as problem:
