@@ -26,9 +26,9 @@ from lienworker.gateway.fates import Fate, RefusedAlone, Stored
 from lienworker.gateway.outcomes import Accepted, Outcome
 from lienworker.gateway.wire import RawReply
 from lienworker.outbox.claims import Rules, claim
-from lienworker.outbox.closing import end
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.registration import register_in_transaction
+from lienworker.outbox.transitions import end
 from lienworker.outbox.uploads import Claim, claim_uploads
 from lienworker.platforms import ParsedPage
 from lienworker.settings import Settings

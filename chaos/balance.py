@@ -13,7 +13,7 @@ from typing import Any
 from chaos.counties import Counties
 from chaos.witness import Sightings
 from lienworker.gateway.reference.state import GatewayState
-from lienworker.outbox.entries import BLOCKED
+from lienworker.outbox.entries import NEVER_DUE
 
 _OPEN = "('waiting', 'leased', 'held')"
 _NEITHER_ENDED_NOR_WAITING = f"""
@@ -29,7 +29,7 @@ _DELIVERED = """
 SELECT r.task_id, r.raw_sha256 FROM results r JOIN outbox o ON o.task_id = r.task_id AND o.generation = r.generation
 WHERE o.topic = 'upload_result' AND o.state = 'delivered'
 """
-_MOVING = f"SELECT task_id FROM outbox WHERE state = 'leased' OR (state = 'waiting' AND due_at < {BLOCKED})"
+_MOVING = f"SELECT task_id FROM outbox WHERE state = 'leased' OR (state = 'waiting' AND due_at < {NEVER_DUE})"
 _NOT_ENDED = "SELECT task_id, url FROM tasks WHERE status IN ('pending', 'processing')"
 _KEPT = "SELECT t.url FROM outbox o JOIN tasks t ON t.task_id = o.task_id WHERE o.topic = 'fetch' AND o.reason IN"
 _WITHOUT_A_REASON = "SELECT task_id FROM tasks WHERE status IN ('failed', 'expired') AND coalesce(reason, '') = ''"

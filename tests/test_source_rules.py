@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from lienworker.outbox.states import State, Topic
+from lienworker.store.tasks import STATUSES
+
 ROOT = Path(__file__).parent.parent
 PROGRAM = sorted((ROOT / "lienworker").rglob("*.py"))
 SQL = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|PRAGMA|CREATE|ALTER|DROP|REPLACE|WITH|REINDEX|VACUUM)\s")
@@ -115,6 +118,39 @@ def test_sql_is_put_together_from_our_own_words_only(folder: str) -> None:
         if not _is_harmless(part)
     ]
     assert not found, "give it as a parameter; or, if it is ours, name it in PUT_INTO_SQL with its reason"
+
+
+def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every text of a module, those that are put together as one, with what is put in left out."""
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+            yield node.lineno, node.value
+        elif isinstance(node, ast.JoinedStr):
+            parts = (part.value for part in node.values if isinstance(part, ast.Constant))
+            yield node.lineno, " ".join(str(part) for part in parts)
+
+
+def test_one_module_writes_to_the_outbox() -> None:
+    writes = re.compile(
+        r"\b(?:UPDATE\s+(?:OR\s+\w+\s+)?|(?:INSERT|REPLACE)\b[^(]*\bINTO\s+|DELETE\s+FROM\s+)outbox\b", re.I
+    )
+    found = {name for name, tree in trees() for _, text in _texts(tree) if writes.search(text)}
+    assert found == {"lienworker/outbox/transitions.py"}
+
+
+def test_a_query_names_only_states_and_topics_that_exist() -> None:
+    words = {*State, *Topic, *STATUSES}
+    compares = re.compile(r"\b(?:state|topic)\s*(?:=|<>|IS NOT|IN \()\s*'([a-z_]+)'((?:,\s*'[a-z_]+')*)")
+    wrong = [
+        f"{name}:{line} {word}"
+        for name, tree in trees()
+        for line, text in _texts(tree)
+        for first, others in compares.findall(text)
+        for word in [first, *re.findall(r"[a-z_]+", others)]
+        if word not in words
+    ]
+    assert not wrong
 
 
 def test_nothing_runs_what_somebody_else_wrote() -> None:

@@ -27,6 +27,7 @@ from lienworker.outbox import drift
 from lienworker.outbox.claims import add_claimed, claim_in_transaction
 from lienworker.outbox.closing import expire, give_back
 from lienworker.outbox.entries import Claimed
+from lienworker.outbox.states import Topic
 from lienworker.outbox.storage_watch import stop_fetching
 from lienworker.store.clock import rfc3339
 from lienworker.store.damage import is_lost
@@ -159,7 +160,7 @@ class Pump:
         large = [(row, page) for row, page in pages if page.size > _READ_FROM_MEMORY]
         leave_pages(large)
         self.has_left_pages |= bool(large)
-        taken = add_claimed("scrape", [row for row, _ in small], self._message_id)
+        taken = add_claimed(Topic.SCRAPE, [row for row, _ in small], self._message_id)
         return [(scrape, page, bodies[row.id]) for scrape, (row, page) in zip(taken, small, strict=True)]
 
     def _read(self, pages: list[tuple[Claimed, PageRecord, bytes]]) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 from lienworker.actors.runtime import Runtime
 from lienworker.fetching import Fetched, FetchFailed, FetchOutcome
 from lienworker.logs import about_task
-from lienworker.outbox import closing, pacing
+from lienworker.outbox import closing, pacing, transitions
 from lienworker.outbox.backoff import TryAgain, decide
-from lienworker.outbox.entries import Claimed, Entry, add_entries
+from lienworker.outbox.entries import Claimed, Entry
+from lienworker.outbox.states import Topic
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import after_commit, write
@@ -45,9 +46,9 @@ def store_fetches(runtime: Runtime, arrived: Sequence[Arrived]) -> None:
 
 def leave_pages(pages: Sequence[tuple[Claimed, PageRecord]]) -> None:
     """A scrape row for each page, for whoever comes."""
-    add_entries(
+    transitions.add(
         [
-            Entry("scrape", row.task_id, row.generation, row.queue, row.priority, payload=_payload(row))
+            Entry(Topic.SCRAPE, row.task_id, row.generation, row.queue, row.priority, payload=_payload(row))
             for row, _ in pages
         ]
     )
@@ -64,7 +65,7 @@ def store_in_transaction(runtime: Runtime, arrived: Sequence[Arrived]) -> list[t
     for host, delay in {item.row.host: item.crawl_delay for item in arrived if item.crawl_delay}.items():
         pacing.slow_down(host, delay)
     fresh = [item for item in arrived if _is_fresh(runtime, item)]
-    mine = closing.end_all([item.row for item in fresh])
+    mine = transitions.end_all([item.row for item in fresh])
     # Where somebody else has the row, the page stays on disk, but nothing speaks of it.
     pages = [(item.row, _record(runtime.folder, item)) for item in fresh if item.row.id in mine]
     save_page(*(page for _, page in pages))
@@ -80,7 +81,7 @@ def _is_fresh(runtime: Runtime, item: Arrived) -> bool:
     known = page_behind_result(row.task_id) if item.page and row.generation > 1 else None
     if item.page and not (known and known.sha256 == item.page.sha256):
         return True
-    if closing.end(row, reason="unchanged" if item.page else "not_modified"):
+    if transitions.end(row, reason="unchanged" if item.page else "not_modified"):
         if item.page and known:
             file_is_back(row.task_id, known.generation, _path(runtime.folder, item.page))
         _confirm(row)

@@ -12,13 +12,14 @@ from lienworker.actors.runtime import Runtime
 from lienworker.errors import PageError
 from lienworker.hostnames import host_of, route_of
 from lienworker.logs import about_task
-from lienworker.outbox import closing, drift
+from lienworker.outbox import closing, drift, transitions
 from lienworker.outbox.backoff import TryAgain, decide
 from lienworker.outbox.closing import say_failed
 from lienworker.outbox.deliveries import deliver_result, parcel_key
 from lienworker.outbox.drift import Sighting
-from lienworker.outbox.entries import Claimed, Entry, add_entries
+from lienworker.outbox.entries import Claimed, Entry
 from lienworker.outbox.fill_rates import mask_of
+from lienworker.outbox.states import Topic
 from lienworker.platforms import ParsedPage
 from lienworker.platforms.lists import is_list
 from lienworker.store import tasks
@@ -130,7 +131,7 @@ def _parcels_of(runtime: Runtime, item: Scraped) -> list[NewTask]:
 
 def _store_results(made: Sequence[tuple[Claimed, NewResult]]) -> set[int]:
     """Of the rows that are still ours, whose ids it gives; the others' results are somebody else's to store."""
-    mine = closing.end_all([row for row, _ in made])
+    mine = transitions.end_all([row for row, _ in made])
     kept = [(row, result) for row, result in made if row.id in mine]
     save_result(*(result for _, result in kept))
     tasks.mark_completed(*(row.task_id for row, _ in kept), tries=1)
@@ -181,7 +182,7 @@ def _store_failure(runtime: Runtime, row: Claimed, problem: PageError) -> None:
     settings = runtime.settings
     decision = decide(tries, settings.fetch_attempts, settings.retry_delay, retryable=problem.retryable)
     if isinstance(decision, TryAgain):
-        if closing.end(row, reason=problem.reason):
+        if transitions.end(row, reason=problem.reason):
             _fetch_again(row, problem, tries, decision)
     elif closing.fail(row, problem.reason, problem.detail):
         say_failed(row.task_id, row.topic, problem.reason)
@@ -191,10 +192,10 @@ def _fetch_again(row: Claimed, problem: PageError, tries: int, decision: TryAgai
     closing.note_try(row.id, row.task_id, row.topic, problem.reason, problem.detail)
     generation = tasks.next_generation(row.task_id)
     tasks.note_attempt(row.task_id, problem.reason, problem.detail)
-    add_entries(
+    transitions.add(
         [
             Entry(
-                "fetch",
+                Topic.FETCH,
                 row.task_id,
                 generation,
                 row.queue,

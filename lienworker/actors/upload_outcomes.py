@@ -18,9 +18,10 @@ from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavai
 from lienworker.gateway.raw_form import raw_form
 from lienworker.gateway.wire import ClosedReply, RawReply, ResultsReply
 from lienworker.outbox import breaker, uploads
-from lienworker.outbox.closing import end
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.parcel_order import keep_order, result_rows
+from lienworker.outbox.states import State
+from lienworker.outbox.transitions import end
 from lienworker.store.clock import now_ms
 from lienworker.store.damage import trouble_of
 from lienworker.store.database import write
@@ -88,7 +89,7 @@ def _end_without_file(replaced: Sequence[Claimed], lost: Sequence[tuple[Claimed,
         logger.warning("parked %s: %s", row.task_id, trouble, extra={"action": "parked", "task_id": row.task_id})
     with write("upload_raw_ended"):
         for row in replaced:
-            end(row, "superseded", "newer_result")
+            end(row, State.SUPERSEDED, "newer_result")
             uploads.release_result(row)
         for row, trouble in lost:
             uploads.park(row, "raw_page_damaged", trouble, tries=0)

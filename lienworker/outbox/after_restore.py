@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from lienworker.outbox import transitions
 from lienworker.outbox.leases import free
 from lienworker.store.audit import note_action
-from lienworker.store.database import all_rows, execute, write
+from lienworker.store.database import all_rows, write
 
 #: Why uploads are held after a restore.
 RESTORED = "restored"
@@ -23,11 +24,7 @@ def settle_in(what: str, *, hold_uploads: bool) -> int:
     with write("restored"):
         held = 0
         if hold_uploads:
-            held = execute(
-                "UPDATE outbox SET state = 'held', reason = ? WHERE state = 'waiting'"
-                " AND topic IN ('upload_raw', 'upload_result', 'report_failure')",
-                (RESTORED,),
-            ).rowcount
+            held = transitions.hold_all_uploads(RESTORED)
         # Delays of hosts and breakers are of that time, too: they end by themselves.
         note_action("restore", what, held)
     return held

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lienworker.hostnames import site_of
-from lienworker.outbox.entries import BLOCKED, Claimed, count_rows
-from lienworker.outbox.kept_back import ASKED_FOR, KeptBack, hold_back
+from lienworker.outbox import transitions
+from lienworker.outbox.entries import ASKED_FOR, NEVER_DUE, Claimed
+from lienworker.outbox.kept_back import KeptBack
 from lienworker.outbox.pacing import (
     HORIZON_MS,
     Booked,
@@ -24,6 +25,7 @@ from lienworker.outbox.pacing import (
     open_at_most,
     spacing_ms,
 )
+from lienworker.outbox.states import UPLOADS, Topic
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms
 from lienworker.store.database import all_rows, execute, execute_many, one_row, write
@@ -31,16 +33,19 @@ from lienworker.store.database import all_rows, execute, execute_many, one_row, 
 #: How long a lease is good for without a sign of life of its holder. It is renewed every few seconds.
 LEASE_MS = 30_000
 
-_ROW = (
-    "o.id, o.topic, o.task_id, o.generation, o.host, o.queue, o.priority, o.attempts, o.payload, o.alone,"
-    " t.url, t.platform, t.state, t.county, t.parcel_id, t.source, t.target_json, t.proxy, t.expires_at, o.parcel_key"
-)
+#: What a claim reads of a row and of its task, by the names of `Claimed`.
+_OF_ROW = (
+    "id", "topic", "task_id", "generation", "host", "queue", "priority", "attempts", "payload", "alone", "parcel_key",
+)  # fmt: skip
+_OF_TASK = ("url", "platform", "state", "county", "parcel_id", "source", "target_json", "proxy", "expires_at")
+_NAMES = (*_OF_ROW, *_OF_TASK)
+_ROW = ", ".join([*(f"o.{name}" for name in _OF_ROW), *(f"t.{name}" for name in _OF_TASK)])
 _DUE_ROWS = f"""
 SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
 WHERE o.state = 'waiting' AND o.topic = ? AND o.host = ? AND o.rank = ? AND o.due_at <= ? AND (? OR o.alone = 0)
 ORDER BY o.due_at LIMIT ?
 """
-_ALONE = 9  # where `alone` stands in _ROW
+_ALONE, _HOST = _NAMES.index("alone"), _NAMES.index("host")
 _ONE_ROW = f"""
 SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
 WHERE o.state = 'waiting' AND o.task_id = ? AND o.topic = ? ORDER BY o.generation DESC LIMIT 1
@@ -55,11 +60,6 @@ _CHOSEN_ROWS = f"""
 SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
 WHERE o.state = 'waiting' AND o.topic = ? AND o.due_at <= ? AND o.id IN (SELECT value FROM json_each(?))
 ORDER BY o.rank, o.due_at LIMIT ?
-"""
-_ADD_LEASED = """
-INSERT INTO outbox (topic, task_id, generation, queue, priority, payload, state, due_at, lease_token, lease_until,
-                    message_id, created_at)
-VALUES (?, ?, ?, ?, ?, ?, 'leased', ?, ?, ?, ?, ?) RETURNING id
 """
 # A route cools by itself, and with the site that it leads to (`site_of`, in SQL); spacing is the site's alone.
 _SITE = "JOIN hosts s ON s.host = substr(b.host, 1, instr(b.host || ' ', ' ') - 1)"
@@ -116,15 +116,13 @@ def claim_in_transaction(
     return picked
 
 
-def add_claimed(topic: str, rows: Sequence[Claimed], message_id: str | None) -> list[Claimed]:
+def add_claimed(topic: Topic, rows: Sequence[Claimed], message_id: str | None) -> list[Claimed]:
     """The next step of rows in hand, added and taken by the same hands at once. Inside the caller's transaction."""
     now = now_ms()
     taken = []
     for row in rows:
-        values = (topic, row.task_id, row.generation, row.queue, row.priority, row.payload, now, row.token)
-        (row_id,) = one_row(_ADD_LEASED, (*values, now + LEASE_MS, message_id, now))
+        row_id = transitions.add_leased(topic, row, now + LEASE_MS, message_id)
         taken.append(replace(row, id=row_id, topic=topic, host="", attempts=0, alone=0, start_at=now))
-    count_rows("added", Counter({topic: len(taken)}))
     return taken
 
 
@@ -154,20 +152,20 @@ def claim_task(task_id: str, topic: str, token: str, rules: Rules) -> Claimed | 
         row = one_row(_ONE_ROW, (task_id, topic))
         if row is None:
             return None
-        booked = book_claimed(row[4], rules.host_delay, now) if topic == "fetch" else Booked(now, 0)
+        booked = book_claimed(row[_HOST], rules.host_delay, now) if topic == Topic.FETCH else Booked(now, 0)
         row_claimed = _claimed(row, token, booked.start_at, booked.delay_ms)
         _lease([row_claimed], token, now, None)
     return row_claimed
 
 
 def _claimed(row: tuple[Any, ...], token: str, start_at: int, delay_ms: int = 0) -> Claimed:
-    return Claimed(*(*row, token, start_at, delay_ms))
+    return Claimed(**dict(zip(_NAMES, row, strict=True)), token=token, start_at=start_at, delay_ms=delay_ms)
 
 
 def _pick(topic: str, limit: int, token: str, rules: Rules, suspects: bool, now: int) -> list[Claimed]:
     picked: list[Claimed] = []
     touched: dict[str, Slot] = {}
-    paused = KeptBack() if topic == "fetch" else None
+    paused = KeptBack() if topic == Topic.FETCH else None
     for candidate in _candidates(topic, limit, rules, now, touched):
         wanted = min(len(candidate.starts), limit - len(picked))
         chosen = _due_rows(topic, candidate, now, wanted, suspects=suspects and not picked)
@@ -203,12 +201,12 @@ def _without_drift(rows: list[tuple[Any, ...]], paused: KeptBack) -> list[tuple[
         for row, it in claimed
         if ASKED_FOR not in (it.payload or "") and paused.holds(it.platform, it.state, it.county, site_of(it.host))
     }
-    hold_back(held)
+    transitions.hold(held, "drift")
     return [row for row in rows if row[0] not in held]
 
 
 def _candidates(topic: str, limit: int, rules: Rules, now: int, touched: dict[str, Slot]) -> Iterator[_Candidate]:
-    if topic != "fetch":
+    if topic != Topic.FETCH:
         for rank, waiting in all_rows(_RANKS, (topic, now)):
             yield _Candidate("", rank, [now] * min(limit, waiting), None)
         return
@@ -235,7 +233,7 @@ def _note_next_due(place: tuple[str, str, int]) -> None:
         "UPDATE backlog SET not_before = coalesce((SELECT min(due_at) FROM outbox WHERE state = 'waiting'"
         " AND topic = backlog.topic AND host = backlog.host AND rank = backlog.rank), ?)"
         " WHERE topic = ? AND host = ? AND rank = ?",
-        (BLOCKED, *place),
+        (NEVER_DUE, *place),
     )
 
 
@@ -247,17 +245,12 @@ def _book_hosts(hosts: set[str], touched: dict[str, Slot]) -> None:
 
 
 def _lease(rows: list[Claimed], token: str, now: int, message_id: str | None) -> None:
-    # One statement: with many, a busy event loop in this process gets its turn after each of them.
-    execute(
-        "UPDATE outbox SET state = 'leased', lease_token = ?, lease_until = ?, message_id = ?"
-        " WHERE id IN (SELECT value FROM json_each(?))",
-        (token, now + LEASE_MS, message_id, json.dumps([row.id for row in rows])),
-    )
-    tasks.mark_processing([row.task_id for row in rows if row.topic == "fetch"])
+    transitions.lease([row.id for row in rows], token, now + LEASE_MS, message_id)
+    tasks.mark_processing([row.task_id for row in rows if row.topic == Topic.FETCH])
 
 
 def is_paused(topic: str) -> bool:
-    lane = "fetch" if topic == "fetch" else "upload" if topic not in {"fetch", "scrape"} else ""
+    lane = "upload" if topic in UPLOADS else "fetch" if topic == Topic.FETCH else ""
     return bool(lane) and one_row("SELECT 1 FROM pauses WHERE lane = ?", (lane,)) is not None
 
 
@@ -276,7 +269,7 @@ def claimable(topic: str, rules: Rules, most: int) -> int:
 
 def next_due(topic: str) -> int | None:
     """When a row of a lane that is not due now will be due; None when nothing waits for a time."""
-    if topic == "fetch":
+    if topic == Topic.FETCH:
         sql = (
             "SELECT min(at) FROM (SELECT max(b.not_before, s.next_allowed_at, h.cooling_until, s.cooling_until) AS at"
             f" FROM backlog b JOIN hosts h ON h.host = b.host {_SITE} WHERE b.topic = ? AND b.waiting > 0)"
@@ -286,5 +279,5 @@ def next_due(topic: str) -> int | None:
         sql = (
             "SELECT min(not_before) FROM backlog WHERE topic = ? AND waiting > 0 AND not_before > ? AND not_before < ?"
         )
-    row = one_row(sql, (topic, now_ms(), BLOCKED))
+    row = one_row(sql, (topic, now_ms(), NEVER_DUE))
     return int(row[0]) if row and row[0] is not None else None

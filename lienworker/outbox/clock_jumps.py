@@ -13,7 +13,8 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
-from lienworker.outbox.entries import BLOCKED
+from lienworker.outbox import transitions
+from lienworker.outbox.entries import NEVER_DUE
 from lienworker.store.clock import now_ms
 from lienworker.store.database import execute, write
 from lienworker.store.facts import fact, set_fact
@@ -56,7 +57,7 @@ def _shift_hosts(now: int, jump: int) -> None:
     for column in ("next_allowed_at", "cooling_until"):
         # What the old clock had behind it is over; a request that was booked by the new one is not moved again.
         sql = f"UPDATE hosts SET {column} = max(?, {column} + ?) WHERE {column} > ? AND {column} <= ?"
-        execute(sql, (now, jump, now - jump, now) if jump > 0 else (now, jump, now, BLOCKED))
+        execute(sql, (now, jump, now - jump, now) if jump > 0 else (now, jump, now, NEVER_DUE))
 
 
 def _bring_forward(now: int, back: int) -> None:
@@ -64,10 +65,7 @@ def _bring_forward(now: int, back: int) -> None:
 
     After a clock that was set ahead it comes a little early, which does no harm.
     """
-    execute(
-        "UPDATE outbox SET due_at = max(?, due_at - ?) WHERE state = 'waiting' AND due_at > ? AND due_at < ?",
-        (now, back, now, BLOCKED),
-    )
+    transitions.bring_forward(now, back)
     execute("UPDATE breakers SET retry_at = max(?, retry_at - ?) WHERE retry_at > ?", (now, back, now))
     sql = "UPDATE facts SET value = max(?, value - ?) WHERE name = 'collect_next_poll' AND CAST(value AS INTEGER) > ?"
     execute(sql, (now, back, now))

@@ -7,61 +7,36 @@ row, and that the product must be thrown away.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import re
 from collections.abc import Iterable, Sequence
 
 from lienworker.logs import about_task
+from lienworker.outbox import transitions
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.entries import Claimed
+from lienworker.outbox.states import Topic
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import after_commit, all_rows, execute, storable, write
+from lienworker.store.database import after_commit, execute, storable, write
 
 logger = logging.getLogger(__name__)
-
-_MINE = " WHERE id = ? AND lease_token = ? AND state = 'leased'"
-_FREE = "lease_token = NULL, lease_until = NULL"
-
-
-def end(row: Claimed, state: str = "delivered", reason: str | None = None) -> bool:
-    """The row's outcome is stored: it is over."""
-    sql = f"UPDATE outbox SET state = ?, reason = ?, finished_at = ?, {_FREE}" + _MINE
-    return execute(sql, (state, reason, now_ms(), row.id, row.token)).rowcount == 1
-
-
-def end_all(rows: Sequence[Claimed]) -> set[int]:
-    """The same for rows of one lease in one statement; gives the ids of those that were still ours."""
-    if not rows:
-        return set()
-    sql = (
-        f"UPDATE outbox SET state = 'delivered', reason = NULL, finished_at = ?, {_FREE}"
-        " WHERE id IN (SELECT value FROM json_each(?)) AND lease_token = ? AND state = 'leased' RETURNING id"
-    )
-    return {row_id for (row_id,) in all_rows(sql, (now_ms(), json.dumps([row.id for row in rows]), rows[0].token))}
 
 
 def try_again(row: Claimed, after_ms: int, reason: str, error: str) -> bool:
     """The row has lost an attempt and waits for its next one."""
-    sql = (
-        "UPDATE outbox SET state = 'waiting', attempts = attempts + 1, due_at = ?, reason = ?, fingerprint = ?, "
-        + _FREE
-        + _MINE
-    )
-    values = (now_ms() + after_ms, reason, fingerprint(error), row.id, row.token)
-    mine = execute(sql, values).rowcount == 1
+    mine = transitions.retry_later(row, now_ms() + after_ms, reason, fingerprint(error))
     if mine:
         note_try(row.id, row.task_id, row.topic, reason, error)
         tasks.note_attempt(row.task_id, reason, error)
-        if row.topic == "fetch":
+        if row.topic == Topic.FETCH:
             tasks.mark_pending([row.task_id])
     return mine
 
 
 def fail(row: Claimed, reason: str, error: str) -> bool:
     """The task ends here, failed. The row's outcome is stored, so the row is over."""
-    if not end(row, reason=reason):
+    if not transitions.end(row, reason=reason):
         return False
     note_try(row.id, row.task_id, row.topic, reason, error)
     tasks.note_attempt(row.task_id, reason, error)
@@ -73,7 +48,7 @@ def fail(row: Claimed, reason: str, error: str) -> bool:
 def expire(row: Claimed) -> bool:
     """The task came too late to be worth a page: it ends, and the Gateway is told."""
     words = f"The task expired at {row.expires_at}."
-    if not end(row, reason="expired"):
+    if not transitions.end(row, reason="expired"):
         return False
     tasks.mark_failed(row.task_id, "expired", words, status="expired")
     report_failure(row.task_id, "expired")
@@ -101,17 +76,13 @@ def put_off(rows: Sequence[Claimed], after_ms: int) -> None:
     if not rows:
         return
     with write("put_off"):
-        give_back_in_transaction(rows)
-        for row in rows:
-            sql = "UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND state = 'waiting'"
-            execute(sql, (now_ms() + after_ms, row.id))
+        give_back_in_transaction(rows, not_before=now_ms() + after_ms)
 
 
-def give_back_in_transaction(rows: Iterable[Claimed]) -> None:
+def give_back_in_transaction(rows: Iterable[Claimed], *, not_before: int = 0) -> None:
     """The same inside the caller's transaction."""
-    sql = f"UPDATE outbox SET state = 'waiting', {_FREE}" + _MINE
-    mine = [row for row in rows if execute(sql, (row.id, row.token)).rowcount]
-    tasks.mark_pending([row.task_id for row in mine if row.topic == "fetch"])
+    mine = transitions.give_back(rows, not_before=not_before)
+    tasks.mark_pending([row.task_id for row in mine if row.topic == Topic.FETCH])
 
 
 def note_try(outbox_id: int, task_id: str, topic: str, reason: str, error: str) -> None:

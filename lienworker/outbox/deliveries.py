@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 
-from lienworker.outbox.entries import BLOCKED, Claimed, Entry, add_entries
+from lienworker.outbox import transitions
+from lienworker.outbox.entries import NEVER_DUE, Claimed, Entry
 from lienworker.outbox.report_words import report_words
-from lienworker.store.clock import now_ms
-from lienworker.store.database import execute, one_row
+from lienworker.outbox.states import State, Topic
+from lienworker.store.database import one_row
 
 _policy = {"held": True}
 
@@ -37,7 +38,7 @@ def parcel_key(platform: str | None, state: str | None, county: str | None, parc
 
 def deliver_result(*rows: tuple[Claimed, str | None]) -> None:
     """The rows that bring each result to the Gateway, with the result's key."""
-    add_entries([entry for row, key in rows for entry in deliveries_of(row, key)])
+    transitions.add([entry for row, key in rows for entry in deliveries_of(row, key)])
 
 
 def deliveries_of(row: Claimed, key: str | None) -> tuple[Entry, Entry]:
@@ -45,26 +46,8 @@ def deliveries_of(row: Claimed, key: str | None) -> tuple[Entry, Entry]:
     state, reason = held_or_waiting()
     step = (row.task_id, row.generation, row.queue, row.priority)
     return (
-        Entry("upload_raw", *step, state=state, reason=reason),
-        Entry("upload_result", *step, state=state, due_at=BLOCKED, reason=reason, parcel_key=key),
-    )
-
-
-def block_result(task_id: str, generation: int) -> None:
-    """A raw file was parked: its result, which may not go without it, shows that."""
-    execute(
-        "UPDATE outbox SET reason = 'raw_parked' WHERE task_id = ? AND generation = ? AND topic = 'upload_result'"
-        " AND state = 'waiting'",
-        (task_id, generation),
-    )
-
-
-def withdraw_reports(task_id: str) -> None:
-    """The task goes round again: a report of its failure that has not gone out yet would drop it for good."""
-    execute(
-        "UPDATE outbox SET state = 'superseded', reason = 'tried_again', finished_at = ?"
-        " WHERE task_id = ? AND topic = 'report_failure' AND state IN ('waiting', 'held')",
-        (now_ms(), task_id),
+        Entry(Topic.UPLOAD_RAW, *step, state=state, reason=reason),
+        Entry(Topic.UPLOAD_RESULT, *step, state=state, due_at=NEVER_DUE, reason=reason, parcel_key=key),
     )
 
 
@@ -103,17 +86,24 @@ def _report(task_id: str, verb: str, words: str, *, again: bool = False) -> None
     sql = "SELECT id FROM outbox WHERE task_id = ? AND topic = 'report_failure' AND generation = ?"
     there = one_row(sql, (task_id, generation))
     if there is None:
-        add_entries(
-            [Entry("report_failure", task_id, generation, queue, priority, payload=payload, state=state, reason=reason)]
+        transitions.add(
+            [
+                Entry(
+                    Topic.REPORT_FAILURE,
+                    task_id,
+                    generation,
+                    queue,
+                    priority,
+                    payload=payload,
+                    state=state,
+                    reason=reason,
+                )
+            ]
         )
     elif again:
-        execute(
-            "UPDATE outbox SET state = ?, reason = ?, payload = ?, due_at = ?, finished_at = NULL, blame = 0,"
-            " seen_successes = NULL WHERE id = ? AND state IN ('delivered', 'superseded', 'parked', 'discarded')",
-            (state, reason, json.dumps(payload), now_ms(), there[0]),
-        )
+        transitions.reopen_report(there[0], state, reason, json.dumps(payload))
 
 
-def held_or_waiting() -> tuple[str, str | None]:
+def held_or_waiting() -> tuple[State, str | None]:
     """The state in which rows to the Gateway begin, and the reason for it."""
-    return ("held", "standalone") if _policy["held"] else ("waiting", None)
+    return (State.HELD, "standalone") if _policy["held"] else (State.WAITING, None)

@@ -8,24 +8,24 @@ as they are, lets them go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from lienworker.outbox import transitions
 from lienworker.outbox.deliveries import held_or_waiting
-from lienworker.outbox.entries import BLOCKED
+from lienworker.outbox.entries import ASKED_FOR
 from lienworker.outbox.fill_rates import WINDOW, in_words, lost_fields, take_in
-from lienworker.outbox.kept_back import ASKED_FOR
 from lienworker.store.audit import note_action
-from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import all_rows, execute, execute_many, one_row, write
+from lienworker.store.clock import rfc3339
+from lienworker.store.database import all_rows, one_row, write
 from lienworker.store.history import History, Place, history_of, paused_places, save_history
 
 _CHUNK = 1000
 _NOT_ASKED_FOR = f"NOT instr(coalesce(o.payload, ''), '{ASKED_FOR}')"
 _UPLOADS = "('upload_raw', 'upload_result')"
-_DUE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
-    SELECT 1 FROM outbox raw WHERE raw.task_id = outbox.task_id AND raw.generation = outbox.generation
-    AND raw.topic = 'upload_raw' AND raw.state = 'delivered') THEN {BLOCKED} ELSE ? END"""
+#: The reason of rows that the drift guard holds.
+DRIFT = "drift"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,60 +55,55 @@ def _note(place: Place, seen: list[Sighting]) -> bool:
         save_history(place, history)
     if history.paused_at is None:
         return False
-    _hold_uploads(_ids_of([sighting.task_id for sighting in seen]))
+    transitions.hold_for_drift(_ids_of([sighting.task_id for sighting in seen]))
     return True
 
 
 def keep_back(sighting: Sighting) -> None:
     """Uploads that came anew for a place that is paused."""
     if history_of(sighting.place).paused_at is not None:
-        _hold_uploads(_ids_of([sighting.task_id]))
+        transitions.hold_for_drift(_ids_of([sighting.task_id]))
 
 
 def _pause(place: Place, history: History, lost: list[str], sample: Sighting) -> None:
     history.paused_at = rfc3339()
     history.sample_task, history.sample_path = sample.task_id, sample.path
     history.words = f"{place.in_words()} is paused: {in_words(history, lost)}; see {sample.path}"
-    _hold_uploads(_rows_of(place, f"o.topic IN {_UPLOADS} AND o.state IN ('waiting', 'held')"))
+    transitions.hold_for_drift(_rows_of(place, f"o.topic IN {_UPLOADS} AND o.state IN ('waiting', 'held')"))
 
 
 def hold_fetches(places: Iterable[Place]) -> None:
     """Holds what waits to be fetched there; after the pages are stored, for it may be a million rows."""
     for place in places:
         rows = _rows_of(place, f"o.topic = 'fetch' AND o.state = 'waiting' AND {_NOT_ASKED_FOR}")
-        _in_chunks("UPDATE outbox SET state = 'held', reason = 'drift' WHERE id = ? AND state = 'waiting'", rows)
+        _in_chunks(rows, lambda chunk: transitions.hold(chunk, DRIFT))
 
 
-def _rows_of(place: Place, condition: str) -> list[tuple[int]]:
+def _rows_of(place: Place, condition: str) -> list[int]:
     """Rows of a place. Found by its tasks: a host may serve a hundred counties, and theirs are not looked at."""
     start = "SELECT o.id FROM tasks t CROSS JOIN outbox o ON o.task_id = t.task_id WHERE "
     common = f" AND t.state IS ? AND (t.platform IS NULL OR t.platform = ?) AND {condition}"
     if place.county is not None:
-        return all_rows(start + "t.county = ?" + common, (place.county, place.state, place.platform))
+        return _ids(start + "t.county = ?" + common, (place.county, place.state, place.platform))
     # Where no county is known, the host says whose tasks are meant: nobody else's may be touched.
     known_by_host = "t.county IS NULL AND instr(t.url || '/', '//' || ? || '/')"
-    return all_rows(start + known_by_host + common, (place.host, place.state, place.platform))
+    return _ids(start + known_by_host + common, (place.host, place.state, place.platform))
 
 
-def _in_chunks(sql: str, rows: Sequence[tuple[int]], before: tuple[str | int | None, ...] = ()) -> None:
+def _ids(sql: str, values: Sequence[Any] = ()) -> list[int]:
+    return [row_id for (row_id,) in all_rows(sql, values)]
+
+
+def _in_chunks(row_ids: Sequence[int], change: Callable[[Sequence[int]], object]) -> None:
     """A chunk a transaction, so that workers get their turn in between."""
-    for start in range(0, len(rows), _CHUNK):
+    for start in range(0, len(row_ids), _CHUNK):
         with write("drift_rows"):
-            execute_many(sql, [(*before, *row) for row in rows[start : start + _CHUNK]])
+            change(row_ids[start : start + _CHUNK])
 
 
-def _ids_of(task_ids: list[str]) -> list[tuple[int]]:
+def _ids_of(task_ids: list[str]) -> list[int]:
     sql = f"SELECT id FROM outbox WHERE task_id = ? AND topic IN {_UPLOADS}"
-    return [row for task_id in task_ids for row in all_rows(sql, (task_id,))]
-
-
-def _hold_uploads(ids: Iterable[tuple[int]]) -> None:
-    """Also what standalone mode holds: a replay must not send it."""
-    execute_many(
-        "UPDATE outbox SET state = 'held', reason = 'drift' WHERE id = ?"
-        " AND (state = 'waiting' OR state = 'held' AND reason = 'standalone')",
-        ids,
-    )
+    return [row_id for task_id in task_ids for row_id in _ids(sql, (task_id,))]
 
 
 def resume(place: Place, masks: Sequence[int] = (), *, accept: bool = False) -> bool:
@@ -139,31 +134,18 @@ def release_leftovers() -> None:
     """Nothing is paused, so nothing is to be held for it: what a kill in the middle of a release left behind."""
     held = "SELECT id FROM outbox WHERE state = 'held' AND reason = 'drift' AND topic"
     if not paused_places():
-        _let_go(all_rows(f"{held} = 'fetch'"), all_rows(f"{held} IN {_UPLOADS}"))
+        _let_go(_ids(f"{held} = 'fetch'"), _ids(f"{held} IN {_UPLOADS}"))
 
 
-def _let_go(fetches: list[tuple[int]], uploads: list[tuple[int]]) -> None:
-    _in_chunks(
-        "UPDATE outbox SET state = 'waiting', reason = NULL, due_at = ? WHERE id = ? AND state = 'held'",
-        fetches,
-        (now_ms(),),
-    )
-    _in_chunks(
-        f"UPDATE outbox SET state = ?, reason = ?, due_at = {_DUE} WHERE id = ? AND state = 'held'",
-        uploads,
-        (*held_or_waiting(), now_ms()),
-    )
+def _let_go(fetches: Sequence[int], uploads: Sequence[int]) -> None:
+    _in_chunks(fetches, transitions.release_steps)
+    _in_chunks(uploads, lambda chunk: transitions.release_uploads(chunk, *held_or_waiting()))
 
 
 def let_go(task_id: str) -> None:
     """A person asks for this very page: it may be fetched, though its county is kept back."""
-    sql = (
-        "UPDATE outbox SET state = 'waiting', reason = NULL, due_at = ?,"
-        f" payload = json_set(coalesce(payload, '{{}}'), '$.{ASKED_FOR}', json('true'))"
-        " WHERE task_id = ? AND topic = 'fetch' AND state = 'held' AND reason = 'drift'"
-    )
     with write("drift_let_go"):
-        execute(sql, (now_ms(), task_id))
+        transitions.release_asked_for(task_id)
 
 
 def held_tasks(import_id: int) -> int:

@@ -1,42 +1,45 @@
-"""What an outbox row is, and adding rows."""
+"""What an outbox row is, on its way in and in a worker's hands."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lienworker.hostnames import site_of
-from lienworker.store.clock import now_ms
-from lienworker.store.database import dict_rows, execute, execute_many
+from lienworker.outbox.states import State, Topic
+from lienworker.store.database import dict_rows, execute
 
 #: A due time that never comes by itself: the row waits for another one to end.
-BLOCKED = 9_000_000_000_000_000
-
-_INSERT = """
-INSERT INTO outbox (topic, task_id, generation, host, queue, priority, payload, state, due_at, reason, created_at,
-                    parcel_key)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+NEVER_DUE = 9_000_000_000_000_000
+#: In the payload of a row that a person asked for: it is fetched, whatever the drift guard thinks of its county.
+ASKED_FOR = '"asked_for"'
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A row on its way in."""
 
-    topic: str
+    topic: Topic
     task_id: str
     generation: int
     queue: str
     priority: int
     host: str = ""
     payload: dict[str, Any] | None = None
-    state: str = "waiting"
+    state: State = State.WAITING
     due_at: int | None = None
     reason: str | None = None
     parcel_key: str | None = None
+
+    def values(self, now: int) -> tuple[Any, ...]:
+        """Return the values in the order in which `transitions.add` inserts them."""
+        payload = json.dumps(self.payload) if self.payload is not None else None
+        due_at = now if self.due_at is None else self.due_at
+        return (
+            self.topic, self.task_id, self.generation, self.host, self.queue, self.priority, payload,
+            self.state, due_at, self.reason, now, self.parcel_key,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Claimed:
     """A row in a worker's hands, with what the step needs of its task."""
 
     id: int
-    topic: str
+    topic: Topic
     task_id: str
     generation: int
     host: str
@@ -73,26 +76,6 @@ class Claimed:
     def target(self) -> dict[str, Any]:
         loaded: dict[str, Any] = json.loads(self.target_json)
         return loaded
-
-
-def add_entries(entries: Sequence[Entry]) -> None:
-    """Adds rows and counts them as added. Part of a larger transaction."""
-    now = now_ms()
-    # A row of a host that nobody knows would wait for ever; a route is paced as the site that it leads to.
-    routes = {entry.host for entry in entries if entry.topic == "fetch"}
-    known = [(host,) for host in sorted(routes | {site_of(route) for route in routes})]
-    execute_many("INSERT OR IGNORE INTO hosts (host) VALUES (?)", known)
-    execute_many(_INSERT, (_row(entry, now) for entry in entries))
-    count_rows("added", Counter(entry.topic for entry in entries))
-
-
-def _row(entry: Entry, now: int) -> tuple[Any, ...]:
-    payload = json.dumps(entry.payload) if entry.payload is not None else None
-    due_at = now if entry.due_at is None else entry.due_at
-    return (
-        entry.topic, entry.task_id, entry.generation, entry.host, entry.queue, entry.priority, payload,
-        entry.state, due_at, entry.reason, now, entry.parcel_key,
-    )  # fmt: skip
 
 
 def count_rows(name: str, by_topic: Counter[str]) -> None:

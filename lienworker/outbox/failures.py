@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from lienworker.outbox.entries import BLOCKED
+from lienworker.outbox.entries import NEVER_DUE
+from lienworker.outbox.states import State
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.store.clock import rfc3339
 from lienworker.store.monitor_outbox import groups_aside, groups_waiting
@@ -36,7 +37,7 @@ def _told(group: dict[str, Any]) -> dict[str, Any]:
 
 def due_in_words(due_at: int) -> str:
     """When a row is due; a result that waits for its raw file has no time of its own."""
-    return AFTER_RAW if due_at >= BLOCKED else rfc3339(due_at)
+    return AFTER_RAW if due_at >= NEVER_DUE else rfc3339(due_at)
 
 
 def _moment(moment: int | str | None) -> str | None:
@@ -50,6 +51,6 @@ def _command(group: dict[str, Any]) -> str | None:
     chosen = ["--fingerprint", group["fingerprint"]] if group["fingerprint"] else []
     if not chosen:
         chosen = [*(["--reason", group["reason"]] if group["reason"] else []), "--topic", group["topic"]]
-    if group["state"] == "held" and group["reason"] != "standalone":
+    if group["state"] == State.HELD and group["reason"] != "standalone":
         chosen.append("--include-held")
     return shlex.join(["lienworker", "outbox", "replay", *chosen])

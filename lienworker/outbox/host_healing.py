@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from lienworker.hostnames import route_of, same_host
+from lienworker.outbox import transitions
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
 from lienworker.outbox.pacing import LONGEST_DELAY, MOST_OPEN, open_at_most, seconds_of, whole
 from lienworker.store.database import all_rows, execute, execute_many, one_row, write
@@ -36,7 +37,6 @@ WHERE o.topic = 'fetch' AND o.state IN ('waiting', 'leased', 'held') AND t.proxy
 LIMIT ?
 """
 _OF_HOST = "SELECT id FROM outbox WHERE topic = 'fetch' AND state IN ('waiting', 'leased', 'held') AND host = ? LIMIT ?"
-_MOVE = "UPDATE outbox SET host = ? WHERE id = ?"
 _MERGE = """
 INSERT INTO hosts (host, delay, concurrency, robots_delay, next_allowed_at, cooling_until)
 SELECT ?, delay, concurrency, robots_delay, next_allowed_at, cooling_until FROM hosts WHERE host = ?
@@ -91,7 +91,7 @@ def _respell(odd: str, plain: str) -> None:
     while one_row(_OF_HOST, (odd, 1)):
         with write("respell"):
             rows = all_rows(_OF_HOST, (odd, _CHUNK))
-            execute_many(_MOVE, [(plain, row_id) for (row_id,) in rows])
+            transitions.move_to_host((plain, row_id) for (row_id,) in rows)
 
 
 def _give_routes() -> bool:
@@ -99,5 +99,5 @@ def _give_routes() -> bool:
     with write("respell"):
         rows = [(route_of(url, proxy), row_id) for row_id, url, proxy in all_rows(_WITH_OWN_PROXY, (_CHUNK,))]
         execute_many("INSERT OR IGNORE INTO hosts (host) VALUES (?)", {(route,) for route, _ in rows})
-        execute_many(_MOVE, rows)
+        transitions.move_to_host(rows)
     return bool(rows)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from lienworker.outbox import breaker
+from lienworker.outbox import breaker, transitions
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
 from lienworker.outbox.closing import note_try, say_failed
 from lienworker.outbox.deliveries import report_failure
-from lienworker.outbox.entries import BLOCKED
+from lienworker.outbox.entries import NEVER_DUE
 from lienworker.outbox.host_healing import heal_hosts
 from lienworker.outbox.pacing import hosts_given_up, try_afresh
+from lienworker.outbox.states import STEPS, UPLOADS, Topic
 from lienworker.settings import Settings
 from lienworker.store import tasks
 from lienworker.store.audit import note_action
@@ -27,11 +28,8 @@ _CHUNK = 500
 _LONGEST_WAIT_MS = int(1000 * LONGEST_RETRY_AFTER) + 3_600_000
 #: The longest that a row of a topic can have reason to wait; more is a clock that was wrong.
 _LONGEST_WAITS = {
-    "fetch": 600_000,
-    "scrape": 600_000,
-    "upload_raw": _LONGEST_WAIT_MS,
-    "upload_result": _LONGEST_WAIT_MS,
-    "report_failure": _LONGEST_WAIT_MS,
+    **dict.fromkeys(STEPS, 600_000),
+    **dict.fromkeys(UPLOADS, _LONGEST_WAIT_MS),
 }
 
 
@@ -48,14 +46,11 @@ def _fail_waiting(host: str, reason: str, give_up: float) -> int:
             (host, _CHUNK),
         )
         for row_id, task_id in rows:
-            execute(
-                "UPDATE outbox SET state = 'delivered', reason = 'host_down', finished_at = ? WHERE id = ?",
-                (now_ms(), row_id),
-            )
-            note_try(row_id, task_id, "fetch", "host_down", words)
+            transitions.end_waiting(row_id, "host_down")
+            note_try(row_id, task_id, Topic.FETCH, "host_down", words)
             tasks.mark_failed(task_id, "host_down", words)
             report_failure(task_id, "host_down")
-            say_failed(task_id, "fetch", "host_down")
+            say_failed(task_id, Topic.FETCH, "host_down")
         if len(rows) < _CHUNK:
             try_afresh(host)
     return len(rows)
@@ -66,7 +61,7 @@ def forgive_clock_jumps() -> None:
     now = now_ms()
     for topic, limit_ms in _LONGEST_WAITS.items():
         sql = "SELECT 1 FROM backlog WHERE topic = ? AND waiting > 0 AND not_before > ? AND not_before < ?"
-        if one_row(sql, (topic, now + limit_ms, BLOCKED)):
+        if one_row(sql, (topic, now + limit_ms, NEVER_DUE)):
             _forgive_rows(topic, now, limit_ms)
     if one_row("SELECT 1 FROM breakers WHERE is_open = 1 AND retry_at > ?", (now + _LONGEST_WAIT_MS,)):
         with write("clock_breakers"):
@@ -74,14 +69,10 @@ def forgive_clock_jumps() -> None:
     heal_hosts(now)
 
 
-def _forgive_rows(topic: str, now: int, limit_ms: int) -> None:
+def _forgive_rows(topic: Topic, now: int, limit_ms: int) -> None:
     """A chunk at a time: there may be a million, and workers want their turn."""
     with write("clock"):
-        execute(
-            "UPDATE outbox SET due_at = ? WHERE id IN (SELECT id FROM outbox WHERE state = 'waiting' AND topic = ?"
-            " AND due_at > ? AND due_at < ? LIMIT ?)",
-            (now, topic, now + limit_ms, BLOCKED, 10 * _CHUNK),
-        )
+        transitions.make_due(topic, now, now + limit_ms, 10 * _CHUNK)
 
 
 def watch_disk(folder: DataFolder, settings: Settings) -> None:

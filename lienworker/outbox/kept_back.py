@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from lienworker.store.database import all_rows, execute_many
-
-#: In the payload of a row that a person asked for: it is fetched, whatever the guard thinks of its county.
-ASKED_FOR = '"asked_for"'
-_HOLD = "UPDATE outbox SET state = 'held', reason = 'drift' WHERE id = ? AND state = 'waiting'"
+from lienworker.store.database import all_rows
 
 
 class KeptBack:
@@ -25,8 +19,3 @@ class KeptBack:
         """A task that does not say its platform belongs to whichever is paused there."""
         here = (state or "", county or f"({host})")
         return any((platform or place[0], *here) == place for place in self._places)
-
-
-def hold_back(row_ids: Iterable[int]) -> None:
-    """Part of a larger transaction."""
-    execute_many(_HOLD, ((row_id,) for row_id in row_ids))

@@ -8,7 +8,6 @@ of the wall clock frees nothing, and a slow page's lease is never stolen.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import secrets
@@ -19,9 +18,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from lienworker.outbox import transitions
 from lienworker.outbox.claims import LEASE_MS
 from lienworker.outbox.closing import note_try, say_failed
-from lienworker.outbox.deliveries import block_result, report_failure
+from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.states import STEPS, State, Topic
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import DATABASE_TROUBLE, all_rows, close, dict_rows, execute, write
@@ -134,15 +135,11 @@ class Holder:
             self._give_up(token, blame=blame, later=False)
 
     def _beat(self) -> None:
-        live = json.dumps(list(self._live))
+        live = list(self._live)
         with write("beat"):
             sql = "UPDATE workers SET beat = beat + 1, seen_at = ? WHERE holder = ?"
             is_known = execute(sql, (rfc3339(), self.id)).rowcount == 1
-            execute(
-                "UPDATE outbox SET lease_until = ? WHERE state = 'leased'"
-                " AND lease_token IN (SELECT value FROM json_each(?))",
-                (now_ms() + LEASE_MS, live),
-            )
+            transitions.renew_leases(live, now_ms() + LEASE_MS)
         if not is_known:
             self._come_back()
 
@@ -232,10 +229,9 @@ def free_token(token: str, *, blame: bool, later: bool) -> None:
         rows = _leased("lease_token = ?", token)
         for row in rows:
             _free_row(row, guilty=blame)
-        tasks.mark_pending([row["task_id"] for row in rows if row["topic"] == "fetch"])
-        due_at = now_ms() + _AFTER_ACCIDENT_MS if later else 0
-        for row in rows:
-            execute("UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND state = 'waiting'", (due_at, row["id"]))
+        tasks.mark_pending([row["task_id"] for row in rows if row["topic"] == Topic.FETCH])
+        if later:
+            transitions.postpone([row["id"] for row in rows], now_ms() + _AFTER_ACCIDENT_MS)
 
 
 def _leased(condition: str, *values: str | int) -> list[dict[str, Any]]:
@@ -252,7 +248,7 @@ def free(holder: str, *, blame: bool) -> int:
         rows = _leased("lease_token > ? AND lease_token < ?", f"{holder}.", f"{holder}/")  # '/' comes after '.'
         for row in rows:
             _free_row(row, guilty=blame)
-        tasks.mark_pending([row["task_id"] for row in rows if row["topic"] == "fetch"])
+        tasks.mark_pending([row["task_id"] for row in rows if row["topic"] == Topic.FETCH])
         execute("DELETE FROM turns WHERE holder = ?", (holder,))
         execute("DELETE FROM workers WHERE holder = ?", (holder,))
     return len(rows)
@@ -268,22 +264,15 @@ def free_for(holder: str, guilty: int, words: str) -> None:
 
 def _free_row(row: dict[str, Any], *, guilty: bool, words: str = "The worker died while it had this row.") -> None:
     if not guilty:
-        execute(
-            "UPDATE outbox SET state = 'waiting', lease_token = NULL, lease_until = NULL WHERE id = ?",
-            (row["id"],),
-        )
+        transitions.free_lease(row["id"])
         return
     note_try(row["id"], row["task_id"], row["topic"], "worker_died", words)
     convicted = row["alone"] + 1 >= MOST_CRASHES
-    is_step = row["topic"] in {"fetch", "scrape"}
-    state = ("delivered" if is_step else "parked") if convicted else "waiting"
-    execute(
-        "UPDATE outbox SET state = ?, attempts = attempts + 1, alone = alone + 1, reason = 'worker_died',"
-        " lease_token = NULL, lease_until = NULL, finished_at = ? WHERE id = ?",
-        (state, now_ms() if convicted else None, row["id"]),
-    )
-    if convicted and row["topic"] == "upload_raw":
-        block_result(row["task_id"], row["generation"])
+    is_step = row["topic"] in STEPS
+    state = (State.DELIVERED if is_step else State.PARKED) if convicted else State.WAITING
+    transitions.blame_for_death(row["id"], state)
+    if convicted and row["topic"] == Topic.UPLOAD_RAW:
+        transitions.block_result(row["task_id"], row["generation"])
     if convicted and is_step:
         words = f"{words} That happened {MOST_CRASHES} times."
         tasks.mark_failed(row["task_id"], "worker_died", words)

@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from lienworker.hostnames import route_of
+from lienworker.outbox import transitions
 from lienworker.outbox.deliveries import deliveries_of, parcel_key, report_failure
-from lienworker.outbox.entries import BLOCKED, Entry, add_entries
+from lienworker.outbox.entries import NEVER_DUE, Entry
 from lienworker.outbox.reparsed import as_row, begin_generation
+from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.damage import trouble_of
@@ -45,7 +47,7 @@ def stranded_tasks() -> list[str]:
 
 def undelivered_results() -> list[str]:
     """Results that the Gateway does not have and that no row would bring there. Lists stay here anyway."""
-    return [row[0] for row in all_rows(_UNDELIVERED, (BLOCKED,))]
+    return [row[0] for row in all_rows(_UNDELIVERED, (NEVER_DUE,))]
 
 
 def send_round_again(task_ids: list[str]) -> None:
@@ -56,7 +58,7 @@ def send_round_again(task_ids: list[str]) -> None:
             row, _ = found
             generation = tasks.start_generation(task_id)
             route = route_of(row.url, row.proxy)
-            add_entries([Entry("fetch", task_id, generation, row.queue, row.priority, host=route)])
+            transitions.add([Entry(Topic.FETCH, task_id, generation, row.queue, row.priority, host=route)])
 
 
 def do_again(root: Path, task_ids: list[str]) -> None:
@@ -87,7 +89,7 @@ def _read_again(task_id: str, page: PageRecord) -> None:
         " RETURNING queue, priority"
     )
     queue, priority = execute(sql, (rfc3339(), task_id)).fetchone()
-    add_entries([Entry("scrape", task_id, generation, queue, priority)])
+    transitions.add([Entry(Topic.SCRAPE, task_id, generation, queue, priority)])
 
 
 def deliver_again(task_ids: list[str]) -> None:
@@ -102,9 +104,9 @@ def deliver_again(task_ids: list[str]) -> None:
         )
         key = parcel_key(stored["platform"], stored["state"], stored["county"], stored["parcel_id"])
         wanted = [entry for entry in deliveries_of(row, key) if entry.topic not in there]
-        if there.get("upload_raw") == "delivered":
+        if there.get(Topic.UPLOAD_RAW) == State.DELIVERED:
             wanted = [replace(entry, due_at=now_ms()) for entry in wanted]
-        add_entries(wanted)
+        transitions.add(wanted)
 
 
 def report_again() -> int:

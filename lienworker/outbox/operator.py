@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lienworker.hostnames import route_of
-from lienworker.outbox.deliveries import report_failure, withdraw_reports
-from lienworker.outbox.entries import Entry, add_entries
+from lienworker.outbox import transitions
+from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.entries import Entry
 from lienworker.outbox.pacing import try_afresh
+from lienworker.outbox.states import Topic
 from lienworker.store import tasks
 from lienworker.store.audit import note_action
-from lienworker.store.clock import now_ms
-from lienworker.store.database import all_rows, execute, write
+from lienworker.store.database import all_rows, write
 
 #: Tasks in one transaction, so that workers get their turn in between.
 _CHUNK = 500
@@ -57,20 +58,16 @@ def _retry(task_id: str) -> bool:
         return False
     url, proxy, queue, priority = row[0]
     generation = tasks.start_generation(task_id)
-    withdraw_reports(task_id)
+    transitions.supersede_reports(task_id)
     host = route_of(url, proxy)
     # A person asks for it: a host that was given up gets another chance.
     try_afresh(host)
-    add_entries([Entry("fetch", task_id, generation, queue, priority, host=host)])
+    transitions.add([Entry(Topic.FETCH, task_id, generation, queue, priority, host=host)])
     return True
 
 
 def _cancel(task_id: str) -> bool:
-    cancelled = execute(
-        "UPDATE outbox SET state = 'discarded', reason = 'cancelled', finished_at = ?"
-        " WHERE task_id = ? AND topic IN ('fetch', 'scrape') AND state = 'waiting'",
-        (now_ms(), task_id),
-    ).rowcount
+    cancelled = transitions.cancel_steps(task_id)
     if cancelled:
         tasks.mark_failed(task_id, "cancelled", "Cancelled by hand.")
         report_failure(task_id, "cancelled")

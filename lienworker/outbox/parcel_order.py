@@ -13,13 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lienworker.outbox.closing import end
+from lienworker.outbox import transitions
 from lienworker.outbox.deliveries import report_completion
 from lienworker.outbox.entries import Claimed
+from lienworker.outbox.states import State
 from lienworker.store import results
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import all_rows, dict_rows, execute, write
+from lienworker.store.database import all_rows, dict_rows, write
 
+#: How long a result waits behind a newer one of its parcel before it is looked at again.
+_STEP_BACK_MS = 1000
 _MINE = "json_each(?2) wanted JOIN outbox o ON o.id = wanted.value JOIN results r ON r.task_id = o.task_id"
 _OVERTAKEN = f"""
 SELECT o.id FROM {_MINE} JOIN delivered_parcels d ON d.parcel_key = o.parcel_key
@@ -77,7 +80,7 @@ def keep_order(rows: Sequence[Claimed], stored: dict[str, dict[str, Any]]) -> Or
             for row in ordered.superseded:
                 _supersede(row)
             for row in ordered.stepped_back:
-                _step_back(row)
+                transitions.step_back(row, now_ms() + _STEP_BACK_MS)
     return ordered
 
 
@@ -99,15 +102,6 @@ def _is_newer(row: Claimed, rival: Claimed, stored: dict[str, dict[str, Any]], n
 
 
 def _supersede(row: Claimed) -> None:
-    if end(row, "superseded", "newer_result"):
+    if transitions.end(row, State.SUPERSEDED, "newer_result"):
         report_completion(row.task_id)
         results.forget_pending_of(row.task_id, row.generation)
-
-
-def _step_back(row: Claimed) -> None:
-    """Behind the newer one, for a moment; nothing was tried."""
-    execute(
-        "UPDATE outbox SET state = 'waiting', due_at = ?, lease_token = NULL, lease_until = NULL"
-        " WHERE id = ? AND lease_token = ? AND state = 'leased'",
-        (now_ms() + 1000, row.id, row.token),
-    )

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lienworker.hostnames import host_of, route_of, site_of
-from lienworker.outbox.deliveries import withdraw_reports
-from lienworker.outbox.entries import Entry, add_entries
+from lienworker.outbox import transitions
+from lienworker.outbox.entries import Entry
 from lienworker.outbox.kept_back import KeptBack
 from lienworker.outbox.pacing import Politeness, know_hosts
+from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks
 from lienworker.store.database import all_rows, execute_many, write
 from lienworker.store.tasks import NewTask
@@ -43,7 +44,7 @@ def register_in_transaction(
         know_hosts({host_of(task.url) for task in by_id.values()}, politeness or {})
         tasks.insert_tasks(new)
         routes = {task_id: route_of(task.url, task.proxy) for task_id, task in new.items()}
-        add_entries([_first_row(task_id, task, routes[task_id], paused) for task_id, task in new.items()])
+        transitions.add([_first_row(task_id, task, routes[task_id], paused) for task_id, task in new.items()])
     found_again = tasks.give_addresses({task_id: by_id[task_id] for task_id in known})
     refreshed = _refresh({task_id: by_id[task_id] for task_id in (known if refresh else found_again)}, paused)
     _lift([task_id for task_id in known if by_id[task_id].queue == "urgent"])
@@ -54,8 +55,9 @@ def register_in_transaction(
 def _first_row(task_id: str, task: NewTask, host: str, paused: KeptBack, generation: int = 1) -> Entry:
     """Held at once where the drift guard keeps its county back."""
     if paused and paused.holds(task.platform, task.state, task.county, site_of(host)):
-        return Entry("fetch", task_id, generation, task.queue, task.priority, host, state="held", reason="drift")
-    return Entry("fetch", task_id, generation, task.queue, task.priority, host=host)
+        held = State.HELD
+        return Entry(Topic.FETCH, task_id, generation, task.queue, task.priority, host, state=held, reason="drift")
+    return Entry(Topic.FETCH, task_id, generation, task.queue, task.priority, host=host)
 
 
 def _refresh(known: Mapping[str, NewTask], paused: KeptBack) -> int:
@@ -66,18 +68,14 @@ def _refresh(known: Mapping[str, NewTask], paused: KeptBack) -> int:
         for url, proxy in all_rows(sql, (task_id,)):  # the stored address is the one that is fetched
             route = route_of(url, proxy)
             rows.append(_first_row(task_id, task, route, paused, tasks.start_generation(task_id)))
-            withdraw_reports(task_id)
-    add_entries(rows)
+            transitions.supersede_reports(task_id)
+    transitions.add(rows)
     return len(rows)
 
 
 def _lift(task_ids: Sequence[str]) -> None:
     """Known tasks that are urgent now overtake, too."""
-    execute_many(
-        "UPDATE outbox SET queue = 'urgent' WHERE task_id = ? AND topic IN ('fetch', 'scrape') AND state = 'waiting'"
-        " AND queue <> 'urgent'",
-        ((task_id,) for task_id in task_ids),
-    )
+    transitions.make_urgent(task_ids)
     execute_many("UPDATE tasks SET queue = 'urgent' WHERE task_id = ?", ((task_id,) for task_id in task_ids))
 
 

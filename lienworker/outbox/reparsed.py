@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from lienworker.outbox import transitions
 from lienworker.outbox.entries import Claimed
-from lienworker.store.clock import now_ms
-from lienworker.store.database import execute, one_row
+from lienworker.outbox.states import Topic
+from lienworker.store.database import dict_rows, execute
 
 _TASK = (
-    "SELECT generation, queue, priority, url, platform, state, county, parcel_id, source, target_json, proxy,"
+    "SELECT task_id, generation, queue, priority, url, platform, state, county, parcel_id, source, target_json, proxy,"
     " expires_at, status FROM tasks WHERE task_id = ?"
 )
 
 
 def as_row(task_id: str) -> tuple[Claimed, str] | None:
     """The task in the shape in which steps know it, though no row of it was claimed, and its status."""
-    found = one_row(_TASK, (task_id,))
+    found = next(dict_rows(_TASK, (task_id,)), None)
     if found is None:
         return None
-    generation, queue, priority, *about, status = found
-    row = Claimed(0, "scrape", task_id, generation, "", queue, priority, 0, None, 0, *about, None, "", 0)  # type: ignore[call-arg]
-    return row, status
+    status = found.pop("status")
+    unclaimed: dict[str, Any] = {"id": 0, "topic": Topic.SCRAPE, "host": "", "attempts": 0, "payload": None}
+    return Claimed(**found, **unclaimed, alone=0, parcel_key=None, token="", start_at=0), status
 
 
 def begin_generation(task_id: str, page_generation: int) -> int:
@@ -29,10 +32,5 @@ def begin_generation(task_id: str, page_generation: int) -> int:
     execute(
         "UPDATE pages SET generation = ? WHERE task_id = ? AND generation = ?", (generation, task_id, page_generation)
     )
-    execute(
-        "UPDATE outbox SET state = 'superseded', reason = 'newer_result', finished_at = ? WHERE task_id = ?"
-        " AND topic IN ('upload_raw', 'upload_result', 'report_failure') AND generation < ?"
-        " AND state IN ('waiting', 'held')",
-        (now_ms(), task_id, generation),
-    )
+    transitions.supersede_uploads(task_id, generation)
     return generation

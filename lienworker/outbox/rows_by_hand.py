@@ -6,39 +6,28 @@ Each action changes only what it names, says how many rows that were, and is in 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lienworker.outbox import breaker
+from lienworker.outbox import breaker, transitions
 from lienworker.outbox.deliveries import held_or_waiting
-from lienworker.outbox.entries import BLOCKED
+from lienworker.outbox.states import UPLOADS, State, sql_list
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import all_rows, dict_rows, execute, execute_many, one_row, write
+from lienworker.store.database import all_rows, dict_rows, one_row, write
 
+_UPLOADS = sql_list(UPLOADS)
 #: Rows in one transaction, so that workers get their turn in between.
 _CHUNK = 1000
 #: What each verb can be done to.
-STATES_OF: dict[str, tuple[str, ...]] = {
-    "replay": ("waiting", "parked", "held"),
-    "hold": ("waiting",),
-    "release": ("held",),
-    "discard": ("waiting", "held", "parked"),
+STATES_OF: dict[str, tuple[State, ...]] = {
+    "replay": (State.WAITING, State.PARKED, State.HELD),
+    "hold": (State.WAITING,),
+    "release": (State.HELD,),
+    "discard": (State.WAITING, State.HELD, State.PARKED),
 }
-_TOPICS = "('upload_raw', 'upload_result', 'report_failure')"
-#: A result may go as soon as its raw file was acknowledged.
-_DUE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
-    SELECT 1 FROM outbox raw WHERE raw.task_id = outbox.task_id AND raw.generation = outbox.generation
-    AND raw.topic = 'upload_raw' AND raw.state = 'delivered') THEN {BLOCKED} ELSE ? END"""
-
-
-_PARK_RESULT_OF = """
-UPDATE outbox SET state = 'parked', reason = 'raw_discarded', finished_at = ?
-WHERE topic = 'upload_result' AND state IN ('waiting', 'held') AND (task_id, generation) = (
-    SELECT task_id, generation FROM outbox WHERE id = ? AND topic = 'upload_raw' AND state = 'discarded')
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +55,7 @@ class RowFilter:
 
 
 def _conditions(wanted: RowFilter) -> tuple[str, list[Any]]:
-    parts, values = [f"o.topic IN {_TOPICS}"], []
+    parts, values = [f"o.topic IN {_UPLOADS}"], []
     for name in ("state", "topic", "reason", "fingerprint"):
         if (value := getattr(wanted, name)) is not None:
             parts.append(f"o.{name} = ?")
@@ -131,37 +120,28 @@ def why_not_sent(row_id: int) -> str | None:
     topic, state, reason = found
     if topic not in ENDPOINTS:
         return f"Row {row_id} is no upload ({topic})."
-    if state in {"delivered", "superseded"}:
+    if state in {State.DELIVERED, State.SUPERSEDED}:
         return None
     rest = {
-        "held": "; `--include-held` sends it",
-        "leased": "; another process is sending it",
-        "waiting": ", and the other options leave it out",
+        State.HELD: "; `--include-held` sends it",
+        State.LEASED: "; another process is sending it",
+        State.WAITING: ", and the other options leave it out",
     }
     return f"Row {row_id} is {state}{f' ({reason})' if reason else ''}{rest.get(state, '')}."
 
 
 def hold_rows(ids: Sequence[int], what: str) -> int:
-    sql = "UPDATE outbox SET state = 'held', reason = 'operator' WHERE id = ? AND state = 'waiting'"
-    return _change(ids, "hold", what, sql, ())
+    return _change(ids, "hold", what, lambda chunk: transitions.hold(chunk, "operator"))
 
 
 def release_rows(ids: Sequence[int], what: str) -> int:
     """They may go. In standalone mode nothing does: there they are held as all else is, and go with it."""
-    sql = (
-        f"UPDATE outbox SET state = ?, reason = ?, due_at = {_DUE}"
-        " WHERE id = ? AND state = 'held' AND (state, reason) IS NOT (?1, ?2)"
-    )
-    return _change(ids, "release", what, sql, (*held_or_waiting(), now_ms()))
+    return _change(ids, "release", what, lambda chunk: transitions.release_uploads(chunk, *held_or_waiting()))
 
 
 def discard_rows(ids: Sequence[int], what: str) -> int:
     """Rows that a person gives up. A result is never sent without its raw file: it is parked if that is discarded."""
-    sql = (
-        "UPDATE outbox SET state = 'discarded', reason = 'operator', finished_at = ?"
-        " WHERE id = ? AND state IN ('waiting', 'held', 'parked')"
-    )
-    return _change(ids, "discard", what, sql, (now_ms(),), also=_PARK_RESULT_OF)
+    return _change(ids, "discard", what, transitions.discard)
 
 
 def ready_for_replay(ids: Sequence[int], what: str) -> int:
@@ -169,28 +149,19 @@ def ready_for_replay(ids: Sequence[int], what: str) -> int:
 
     A result whose raw file was discarded stays parked: it would wait for ever, without a reason.
     """
-    sql = (
-        f"UPDATE outbox SET state = 'waiting', reason = NULL, blame = 0, seen_successes = NULL, finished_at = NULL,"
-        f" due_at = {_DUE} WHERE id = ? AND state IN ('waiting', 'parked', 'held')"
-        " AND reason IS NOT 'raw_discarded'"
-    )
-    n = _change(ids, "replay", what, sql, (now_ms(),))
+    n = _change(ids, "replay", what, transitions.replay)
     with write("replay_probe"):
         breaker.probe_now()
     return n
 
 
-def _change(
-    ids: Sequence[int], action: str, what: str, sql: str, before: tuple[Any, ...], *, also: str | None = None
-) -> int:
-    """One statement a row, and another one that belongs to it, in the same transaction."""
+def _change(ids: Sequence[int], action: str, what: str, transition: Callable[[Sequence[int]], int]) -> int:
+    """Take rows through a transition, a chunk a transaction; return how many changed."""
     changed = 0
     for start in range(0, len(ids), _CHUNK):
         chunk = ids[start : start + _CHUNK]
         with write("rows_by_hand"):
-            n = sum(execute(sql, (*before, row_id)).rowcount for row_id in chunk)
-            if also:
-                execute_many(also, [(*before, row_id) for row_id in chunk])
+            n = transition(chunk)
             if n:
                 note_action(action, what, n)
         changed += n

@@ -11,17 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from lienworker.outbox import transitions
 from lienworker.outbox.deliveries import parcel_key
 from lienworker.outbox.entries import count_rows
 from lienworker.outbox.settled import ARCHIVED, ENDED, OPEN_ROWS, SETTLED, UNSYNCED
+from lienworker.outbox.states import SETTLED as OVER
+from lienworker.outbox.states import sql_list
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, execute, one_row
 from lienworker.store.doomed import doom
 
-_OVER = "('delivered', 'superseded', 'discarded')"
 _NAME = "coalesce(nullif(t.parcel_id, ''), t.task_id)"
 #: Those that refer to others first.
-_DELETES = tuple(f"DELETE FROM {table} WHERE task_id = ?" for table in ("outbox", "pages", "results", "tasks"))
+_DELETES = tuple(f"DELETE FROM {table} WHERE task_id = ?" for table in ("pages", "results", "tasks"))
+_OVER = sql_list(OVER)
 #: Rows looked at in one go.
 _WINDOW = 2000
 
@@ -96,8 +99,7 @@ class TaskSweep:
 
     def _purge(self, task_id: str, purged: Purged, oldest_page: str) -> None:
         if self._archived:  # a person has said so: they end as what a person gave up
-            sql = "UPDATE outbox SET state = 'discarded', reason = 'archived', finished_at = ? WHERE task_id = ?"
-            execute(sql + " AND state = 'held'", (now_ms(), task_id))
+            transitions.discard_archived(task_id)
             purged.archived += 1
         files = all_rows(
             f"SELECT p.path, {_NAME} FROM pages p JOIN tasks t ON t.task_id = p.task_id"
@@ -107,11 +109,10 @@ class TaskSweep:
         doom(files)
         keys = "SELECT platform, state, county, parcel_id, json_path FROM results WHERE task_id = ?"
         about = one_row(keys, (task_id,))
-        topics = Counter(dict(all_rows("SELECT topic, count(*) FROM outbox WHERE task_id = ? GROUP BY 1", (task_id,))))
+        topics = transitions.purge_task(task_id)
         purged.tries += execute("DELETE FROM attempts WHERE task_id = ?", (task_id,)).rowcount
         for statement in _DELETES:
             execute(statement, (task_id,))
-        count_rows("purged", topics)
         purged.tasks += 1
         purged.pages += len(files)
         purged.steps += topics.total()
@@ -220,7 +221,7 @@ class StepSweep:
                 continue
             tries = "DELETE FROM attempts WHERE task_id = ? AND outbox_id = ?"
             purged.tries += execute(tries, (found[0], row_id)).rowcount
-            execute("DELETE FROM outbox WHERE id = ?", (row_id,))
+            transitions.purge(row_id)
             topics[found[1]] += 1
         count_rows("purged", topics)
         purged.steps += topics.total()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lienworker.outbox import breaker
+from lienworker.outbox import breaker, transitions
 from lienworker.outbox.breaker import Gate, Trouble
 from lienworker.outbox.claims import (
     Rules,
@@ -18,28 +18,21 @@ from lienworker.outbox.claims import (
     is_paused,
     next_due,
 )
-from lienworker.outbox.closing import end, end_all, fingerprint, give_back_in_transaction, note_try
-from lienworker.outbox.deliveries import block_result
+from lienworker.outbox.closing import fingerprint, give_back_in_transaction, note_try
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.relay import Lane
+from lienworker.outbox.states import State, Topic
 from lienworker.store import results
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, dict_rows, execute, one_row, write
 
 #: The lanes to the Gateway, in the order in which they are worked, each with the endpoint that it goes to.
-ENDPOINTS = {"upload_raw": "raw", "upload_result": "results", "report_failure": "tasks"}
+ENDPOINTS: dict[str, str] = {Topic.UPLOAD_RAW: "raw", Topic.UPLOAD_RESULT: "results", Topic.REPORT_FAILURE: "tasks"}
 
 #: So many rows are work for one process; the next one helps when more are waiting.
 _FOR_ONE = 250
 #: Whoever sends looks for more every tenth of a second; what has been due for this long is for somebody else.
 _LEFT_LYING_MS = 1500
-
-_PUT_OFF = """
-UPDATE outbox SET state = 'waiting', due_at = ?, reason = ?,
-    fingerprint = CASE WHEN ? OR blame = 0 THEN ? ELSE fingerprint END, blame = blame + ?, seen_successes = ?,
-    lease_token = NULL, lease_until = NULL
-WHERE id = ? AND lease_token = ? AND state = 'leased'
-"""
 
 
 class Chosen:
@@ -166,49 +159,39 @@ def _record_of(row: Claimed) -> tuple[int | None, int, str | None]:
 
 def _wait(row: Claimed, kind: str, words: str, due_at: int, *, blame: int) -> None:
     seen = breaker.successes(ENDPOINTS[row.topic])
-    if execute(_PUT_OFF, (due_at, kind, blame, fingerprint(words), blame, seen, row.id, row.token)).rowcount:
+    if transitions.wait_for_hub(row, due_at, kind, fingerprint(words), blame=blame, successes=seen):
         _note_failure(row, kind, words)
 
 
 def park(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
     """The row's own fault: it is set aside with its reason, and its neighbours go through."""
-    if not end(row, "parked", reason):
+    if not transitions.end(row, State.PARKED, reason):
         return
-    execute("UPDATE outbox SET fingerprint = ? WHERE id = ?", (fingerprint(words), row.id))
+    transitions.set_fingerprint(row.id, fingerprint(words))
     _note_failure(row, reason, words, tries=tries)
-    if row.topic == "upload_raw":
-        block_result(row.task_id, row.generation)
+    if row.topic == Topic.UPLOAD_RAW:
+        transitions.block_result(row.task_id, row.generation)
 
 
 def _note_failure(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
     note_try(row.id, row.task_id, row.topic, reason, words)
-    if row.topic == "upload_result":
+    if row.topic == Topic.UPLOAD_RESULT:
         results.note_sync_failure(row.task_id, row.generation, words, tries=tries)
 
 
 def raws_delivered(rows: Sequence[Claimed]) -> None:
     """The Gateway has these raw files: now their results may go."""
-    ids = json.dumps(list(end_all(rows)))
-    execute(
-        "UPDATE outbox SET due_at = ?, reason = CASE reason WHEN 'raw_parked' THEN NULL ELSE reason END WHERE id IN ("
-        " SELECT result.id FROM json_each(?) ended JOIN outbox raw ON raw.id = ended.value"
-        " JOIN outbox result ON result.task_id = raw.task_id AND result.topic = 'upload_result'"
-        " AND result.generation = raw.generation AND result.state IN ('waiting', 'held', 'parked'))",
-        (now_ms(), ids),
-    )
+    transitions.unblock_results(transitions.end_all(rows))
 
 
 def release_result(row: Claimed) -> None:
     """The raw file will not go: its result, which was replaced too, may end by itself at its next claim."""
-    execute(
-        "UPDATE outbox SET due_at = ? WHERE task_id = ? AND generation = ? AND topic = 'upload_result'",
-        (now_ms(), row.task_id, row.generation),
-    )
+    transitions.unblock_result(row.task_id, row.generation)
 
 
 def results_delivered(rows: Sequence[Claimed]) -> list[str]:
     """The Gateway has these results; gives the tasks of which it is still the newest."""
-    ids = json.dumps(list(end_all(rows)))
+    ids = json.dumps(list(transitions.end_all(rows)))
     execute(
         "INSERT INTO delivered_parcels SELECT o.parcel_key, r.task_id, r.fetched_at, r.generation"
         " FROM json_each(?) ended JOIN outbox o ON o.id = ended.value"

@@ -22,8 +22,8 @@ from chaos.storage import MODES, FailingDisk, allow_files, allow_no_more_files
 from chaos.witness import Witness
 from lienworker.demo.site import serving
 from lienworker.outbox.claims import Rules, claim
-from lienworker.outbox.closing import end
 from lienworker.outbox.registration import register_in_transaction
+from lienworker.outbox.transitions import end
 from lienworker.store.database import open_store, write
 from lienworker.store.tasks import NewTask
 

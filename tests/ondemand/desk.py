@@ -32,7 +32,7 @@ from lienworker.gateway.reference import ReferenceGateway
 from lienworker.outbox import leases
 from lienworker.outbox.balance import balances, wrong_tallies
 from lienworker.outbox.claims import Rules, claim
-from lienworker.outbox.entries import BLOCKED, Claimed
+from lienworker.outbox.entries import NEVER_DUE, Claimed
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.uploads import Chosen, Claim
 from lienworker.platforms import ParsedPage
@@ -287,4 +287,4 @@ def work_to_the_end(here: Runtime, patience: float) -> None:
 def _left() -> int:
     """Rows that will still move by themselves."""
     sql = "SELECT count(*) FROM outbox WHERE state = 'leased' OR (state = 'waiting' AND due_at < ?)"
-    return int(one_row(sql, (BLOCKED,))[0])
+    return int(one_row(sql, (NEVER_DUE,))[0])

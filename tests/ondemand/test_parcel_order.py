@@ -11,10 +11,12 @@ import pytest
 from lienworker.actors.upload_outcomes import prepare_results
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.hostnames import host_of
+from lienworker.outbox import transitions
 from lienworker.outbox.closing import give_back
-from lienworker.outbox.entries import Entry, add_entries
+from lienworker.outbox.entries import Entry
 from lienworker.outbox.leases import MOST_CRASHES, free
 from lienworker.outbox.rows_by_hand import hold_rows, release_rows
+from lienworker.outbox.states import Topic
 from lienworker.outbox.uploads import Claim, claim_uploads
 from lienworker.store import tasks
 from lienworker.store.database import close, execute, one_row, write
@@ -110,7 +112,7 @@ def test_another_round_of_a_task_replaces_the_result_of_the_first(here: Desk, ga
 def another_round(here: Desk, task_id: str) -> None:
     with write("test"):
         (url,) = one_row("SELECT url FROM tasks WHERE task_id = ?", (task_id,))
-        add_entries([Entry("fetch", task_id, tasks.start_generation(task_id), "default", 3, host=host_of(url))])
+        transitions.add([Entry(Topic.FETCH, task_id, tasks.start_generation(task_id), "default", 3, host=host_of(url))])
     here.scrape_waiting()
 
 

@@ -11,11 +11,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from lienworker.outbox import claims, leases
+from lienworker.outbox import claims, leases, transitions
 from lienworker.outbox.claims import Rules, claim
-from lienworker.outbox.closing import end
-from lienworker.outbox.entries import Entry, add_entries
+from lienworker.outbox.entries import Entry
 from lienworker.outbox.registration import register_in_transaction, register_task
+from lienworker.outbox.states import Topic
+from lienworker.outbox.transitions import end
 from lienworker.outbox.turns import turn
 from lienworker.store.database import open_store, write
 from lienworker.store.tasks import NewTask
@@ -94,7 +95,7 @@ def step(root: Path) -> None:
     (row,) = claim("fetch", 1, "me.1", Rules(0.0, 1))
     with write("step"):
         assert end(row)
-        add_entries([Entry("scrape", row.task_id, row.generation, row.queue, row.priority)])
+        transitions.add([Entry(Topic.SCRAPE, row.task_id, row.generation, row.queue, row.priority)])
 
 
 if __name__ == "__main__":

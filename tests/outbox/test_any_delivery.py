@@ -16,13 +16,14 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from lienworker.outbox import uploads
 from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.claims import claim_task
-from lienworker.outbox.closing import end, expire
+from lienworker.outbox.closing import expire
 from lienworker.outbox.deliveries import configure, deliver_result, parcel_key
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.leases import free
 from lienworker.outbox.parcel_order import keep_order, result_rows
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.rows_by_hand import discard_rows, hold_rows, ready_for_replay, release_rows
+from lienworker.outbox.transitions import end
 from lienworker.outbox.uploads import Claim, claim_uploads, raws_delivered, results_delivered
 from lienworker.store import clock as store_clock
 from lienworker.store import tasks

@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
-from lienworker.outbox import closing
+from lienworker.outbox import closing, transitions
 from lienworker.outbox.closing import give_back
-from lienworker.outbox.entries import Claimed, Entry, add_entries
+from lienworker.outbox.entries import Claimed, Entry
 from lienworker.outbox.leases import free
 from lienworker.outbox.operator import Done, cancel_tasks, retry_tasks
+from lienworker.outbox.states import Topic
 from lienworker.store import clock as store_clock
 from lienworker.store import tasks
 from lienworker.store.database import all_rows, close, open_store, write
@@ -120,7 +121,7 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(row=hands)
     def end(self, row: Claimed) -> None:
         with write("test"):
-            mine = closing.end(row)
+            mine = transitions.end(row)
             if mine:
                 tasks.mark_completed(row.task_id)
         if self._expect(mine, row):
@@ -131,9 +132,9 @@ class AnyHistory(RuleBasedStateMachine):
         if row.topic != "fetch":
             return
         with write("test"):
-            mine = closing.end(row)
+            mine = transitions.end(row)
             if mine:
-                add_entries([Entry("scrape", row.task_id, row.generation, row.queue, row.priority)])
+                transitions.add([Entry(Topic.SCRAPE, row.task_id, row.generation, row.queue, row.priority)])
         if self._expect(mine, row):
             self._close(row, "delivered", "processing")
             self._learn_new_rows()

@@ -8,12 +8,15 @@ from itertools import pairwise
 
 import pytest
 
+from lienworker.outbox import transitions
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
-from lienworker.outbox.closing import end, give_back, try_again
-from lienworker.outbox.entries import BLOCKED, Entry, add_entries
+from lienworker.outbox.closing import give_back, try_again
+from lienworker.outbox.entries import NEVER_DUE, Entry
 from lienworker.outbox.housekeeping import set_pause
 from lienworker.outbox.pacing import HORIZON_MS, Politeness, Slot, note_failure, slow_down
 from lienworker.outbox.registration import register_task
+from lienworker.outbox.states import Topic
+from lienworker.outbox.transitions import end
 from lienworker.store.database import one_row
 from lienworker.store.folder import DataFolder
 from lienworker.store.tasks import NewTask
@@ -23,7 +26,7 @@ from .helpers import FREE, Player, add, change, host_row, in_transaction, row_of
 
 
 def _next_step(task_id: str, **fields: object) -> None:
-    in_transaction(add_entries, [Entry("scrape", task_id, 1, "default", 3, **fields)])  # type: ignore[arg-type]
+    in_transaction(transitions.add, [Entry(Topic.SCRAPE, task_id, 1, "default", 3, **fields)])  # type: ignore[arg-type]
 
 
 # What comes first
@@ -135,7 +138,7 @@ def test_a_row_that_comes_after_a_look_in_vain_is_found(folder: DataFolder, cloc
 
 def test_a_blocked_row_waits_for_ever_and_nobody_waits_for_it(folder: DataFolder, clock: Clock) -> None:
     (task_id,) = add()
-    _next_step(task_id, due_at=BLOCKED)
+    _next_step(task_id, due_at=NEVER_DUE)
     clock.go(10 * 365 * 86_400_000)
     assert take(topic="scrape") == []
     assert next_due("scrape") is None
@@ -306,7 +309,7 @@ def test_a_paused_lane_gives_nothing_until_the_last_cause_is_gone(folder: DataFo
 
 def test_uploads_have_a_pause_of_their_own(folder: DataFolder) -> None:
     (task_id,) = add()
-    in_transaction(add_entries, [Entry("upload_raw", task_id, 1, "default", 3)])
+    in_transaction(transitions.add, [Entry(Topic.UPLOAD_RAW, task_id, 1, "default", 3)])
     set_pause("upload", "operator", True, "by hand")
     assert take(topic="upload_raw") == []
     assert len(take()) == 1

@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from lienworker.outbox.closing import end, fail, fingerprint, give_back, try_again
-from lienworker.outbox.entries import Claimed, Entry, add_entries, steps_of
+from lienworker.outbox import transitions
+from lienworker.outbox.closing import fail, fingerprint, give_back, try_again
+from lienworker.outbox.entries import Claimed, Entry, steps_of
 from lienworker.outbox.leases import free
+from lienworker.outbox.states import Topic
+from lienworker.outbox.transitions import end
 from lienworker.store import tasks
 from lienworker.store.folder import DataFolder
 
@@ -163,9 +166,9 @@ def test_the_fingerprint_leaves_out_addresses_of_objects() -> None:
 def test_the_steps_of_a_task_are_listed_in_their_order(folder: DataFolder) -> None:
     first, _ = add(2)
     row = take()[0]
-    with_next = Entry("scrape", first, 1, "default", 3)
+    with_next = Entry(Topic.SCRAPE, first, 1, "default", 3)
     assert in_transaction(end, row)
-    in_transaction(add_entries, [with_next])
+    in_transaction(transitions.add, [with_next])
 
     assert [(step["topic"], step["state"]) for step in steps_of(first)] == [
         ("fetch", "delivered"),

@@ -9,15 +9,16 @@ from collections import namedtuple
 import pytest
 
 from lienworker.errors import OperatorError
-from lienworker.outbox import housekeeping
+from lienworker.outbox import housekeeping, transitions
 from lienworker.outbox.backoff import GiveUp, TryAgain, cooling_ms, decide
 from lienworker.outbox.claims import claim_task
 from lienworker.outbox.clock_jumps import notice_clock_jump
 from lienworker.outbox.closing import try_again
-from lienworker.outbox.entries import BLOCKED, Entry, add_entries
+from lienworker.outbox.entries import NEVER_DUE, Entry
 from lienworker.outbox.housekeeping import forgive_clock_jumps, give_up_dead_hosts, pauses, set_pause, watch_disk
 from lienworker.outbox.operator import retry_tasks
 from lienworker.outbox.pacing import FAILING_AFTER, note_answer, note_failure
+from lienworker.outbox.states import Topic
 from lienworker.settings import Settings
 from lienworker.store import tasks
 from lienworker.store.database import all_rows, database
@@ -252,14 +253,14 @@ def test_rows_that_hide_behind_others_are_forgiven_in_the_end(folder: DataFolder
 def test_what_waits_for_a_good_reason_goes_on_waiting(folder: DataFolder, clock: Clock) -> None:
     put_off, blocked = add(1, "a.example") + add(1, "b.example")
     in_transaction(try_again, take(1)[0], 3_600_000, "http_500", "oh")
-    in_transaction(add_entries, [Entry("upload_result", blocked, 1, "default", 3, due_at=BLOCKED)])
+    in_transaction(transitions.add, [Entry(Topic.UPLOAD_RESULT, blocked, 1, "default", 3, due_at=NEVER_DUE)])
     in_transaction(note_failure, "b.example", clock.ms, "http_429", 86_400.0)
     before = row_of(put_off)["due_at"], host_row("b.example")["cooling_until"]
 
     forgive_clock_jumps()
 
     assert (row_of(put_off)["due_at"], host_row("b.example")["cooling_until"]) == before
-    assert row_of(blocked, "upload_result")["due_at"] == BLOCKED
+    assert row_of(blocked, "upload_result")["due_at"] == NEVER_DUE
 
 
 def test_a_clock_that_is_right_costs_no_write(folder: DataFolder) -> None:

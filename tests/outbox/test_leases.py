@@ -8,11 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from lienworker.outbox import leases
-from lienworker.outbox.closing import end, try_again
-from lienworker.outbox.entries import Entry, add_entries
+from lienworker.outbox import leases, transitions
+from lienworker.outbox.closing import try_again
+from lienworker.outbox.entries import Entry
 from lienworker.outbox.leases import MOST_CRASHES, Holder, Watch, free
 from lienworker.outbox.relay import worker_slots
+from lienworker.outbox.states import Topic
+from lienworker.outbox.transitions import end
 from lienworker.outbox.turns import is_taken, turn
 from lienworker.store import tasks
 from lienworker.store.database import all_rows, execute, one_row
@@ -429,7 +431,7 @@ def test_an_upload_row_that_kills_workers_is_parked_and_its_task_stays_as_it_is(
     (task_id,) = add()
     in_transaction(end, take()[0])
     in_transaction(tasks.mark_completed, task_id)
-    in_transaction(add_entries, [Entry("upload_raw", task_id, 1, "default", 3)])
+    in_transaction(transitions.add, [Entry(Topic.UPLOAD_RAW, task_id, 1, "default", 3)])
     for _ in range(MOST_CRASHES):
         assert len(take(topic="upload_raw", token="dead.1")) == 1
         _crash()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lienworker.outbox import operator
+from lienworker.outbox import operator, transitions
 from lienworker.outbox.balance import balances, wrong_tallies
-from lienworker.outbox.closing import end, fail, try_again
-from lienworker.outbox.entries import Entry, add_entries, count_rows
+from lienworker.outbox.closing import fail, try_again
+from lienworker.outbox.entries import Entry, count_rows
 from lienworker.outbox.operator import Done, cancel_tasks, retry_tasks
+from lienworker.outbox.states import State, Topic
+from lienworker.outbox.transitions import end
 from lienworker.store import tasks
 from lienworker.store.audit import actions
 from lienworker.store.database import execute, write
@@ -77,8 +79,8 @@ def test_cancelling_stops_a_task_between_its_steps_and_leaves_what_is_to_be_deli
     task_id, done = add(2)
     for row in take():
         in_transaction(end, row)
-    in_transaction(add_entries, [Entry("scrape", task_id, 1, "default", 3)])
-    in_transaction(add_entries, [Entry("upload_raw", done, 1, "default", 3)])
+    in_transaction(transitions.add, [Entry(Topic.SCRAPE, task_id, 1, "default", 3)])
+    in_transaction(transitions.add, [Entry(Topic.UPLOAD_RAW, done, 1, "default", 3)])
     in_transaction(tasks.mark_completed, done)
 
     assert cancel_tasks([task_id, done], "x") == Done(1, 1)
@@ -111,7 +113,8 @@ def test_the_balance_holds_and_says_where_the_rows_are(folder: DataFolder) -> No
     rows = take(3)
     in_transaction(end, rows[0])
     cancel_tasks([ids[3]], "x")
-    in_transaction(add_entries, [Entry("upload_raw", ids[0], 1, "default", 3, state="held", reason="standalone")])
+    held = Entry(Topic.UPLOAD_RAW, ids[0], 1, "default", 3, state=State.HELD, reason="standalone")
+    in_transaction(transitions.add, [held])
 
     fetch, upload = balances()
 
@@ -169,7 +172,7 @@ def test_what_is_rolled_back_was_never_added(folder: DataFolder) -> None:
 
     def go_wrong() -> None:
         with write("test"):
-            add_entries([Entry("scrape", task_id, 1, "default", 3)])
+            transitions.add([Entry(Topic.SCRAPE, task_id, 1, "default", 3)])
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

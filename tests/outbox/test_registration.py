@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from lienworker.hostnames import host_of
-from lienworker.outbox.closing import end, fail
+from lienworker.outbox.closing import fail
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, register_in_transaction, register_task
+from lienworker.outbox.transitions import end
 from lienworker.store import tasks
 from lienworker.store.database import all_rows, one_row
 from lienworker.store.folder import DataFolder

@@ -11,13 +11,14 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lienworker.outbox import relay
+from lienworker.outbox import relay, transitions
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.closing import try_again
-from lienworker.outbox.entries import Entry, add_entries
+from lienworker.outbox.entries import Entry
 from lienworker.outbox.housekeeping import set_pause
 from lienworker.outbox.leases import Holder
 from lienworker.outbox.relay import Lane, Relay, tokens_wanted, top_up, worker_slots
+from lienworker.outbox.states import Topic
 from lienworker.store.clock import now_ms
 from lienworker.store.folder import DataFolder
 from tests.node import PATIENCE
@@ -107,7 +108,7 @@ def test_tokens_never_exceed_capacity_and_never_leave_due_rows_without_one(
 
 def test_every_lane_gets_tokens_for_its_own_rows(folder: DataFolder) -> None:
     ids = add(40)
-    in_transaction(add_entries, [Entry("scrape", task_id, 1, "default", 3) for task_id in ids[:3]])
+    in_transaction(transitions.add, [Entry(Topic.SCRAPE, task_id, 1, "default", 3) for task_id in ids[:3]])
     tokens = FakeRedis()
     with Holder(folder, "worker", 8):
         top_up([Lane("fetch", 16), Lane("scrape", 2), Lane("upload_raw", 1)], tokens, FREE)

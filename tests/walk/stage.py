@@ -23,14 +23,14 @@ import redis
 from chaos.witness import WatchedCounty, WatchedGateway, Witness
 from lienworker.demo.site import serving
 from lienworker.gateway.reference import ReferenceGateway
-from lienworker.outbox.entries import BLOCKED
+from lienworker.outbox.entries import NEVER_DUE
 from lienworker.stack.redis_server import server_program
 from tests.node import PATIENCE
 from tests.walk.children import Child, Children
 
 KILLED = -signal.SIGKILL
 #: Rows that still move by themselves.
-_MOVING = f"SELECT count(*) FROM outbox WHERE state = 'leased' OR (state = 'waiting' AND due_at < {BLOCKED})"
+_MOVING = f"SELECT count(*) FROM outbox WHERE state = 'leased' OR (state = 'waiting' AND due_at < {NEVER_DUE})"
 
 
 @dataclass

@@ -1,0 +1,431 @@
+"""Every transition of an outbox row. This is the only module that writes to the table `outbox`.
+
+```
+                  add                                lease
+       (new) ───────────> WAITING ──────────────────────────────────────> LEASED
+         │                ^  ^  │  <── give_back, step_back, retry_later, ──┤ │
+         │ add       replay  │  │      wait_for_hub, free_lease,            │ │
+         v      (person) │   │  │      blame_for_death                      │ │
+       HELD ── release ──┼───┘  │                                           │ │
+         ^               │      │ hold (person, drift guard, restore)       │ │
+         └───────────────┼──────┘                                           │ │
+                         │                                                  │ │
+                       PARKED <──────────── end(PARKED), blame_for_death ───┘ │
+                         │                  discard (a result whose raw       │
+                         │                  page was discarded)               │
+                         v                                                    v
+                     DISCARDED              SUPERSEDED <─ end(SUPERSEDED)  DELIVERED <─ end, end_all,
+                       discard, cancel,       supersede_reports,                        blame_for_death,
+                       from WAITING, HELD,    supersede_uploads,                        end_waiting
+                       PARKED                 from WAITING, HELD
+```
+
+Out of a final state there are two ways: `reopen_report` (the hub hands out a task again that ended here, so it is told
+the end once more) and `purge` (the row is old, nothing of it is owed to anybody, and it is counted as purged).
+
+Rules that hold for all of them:
+
+- They are part of the caller's write transaction, which also stores what the step made. None opens its own.
+- What a worker does to a row in its hands is *fenced*: it happens only while the row is still leased under the
+  worker's token. The functions return whether it was; a worker that lost its lease must throw its product away.
+- What others do to a row names, in the statement itself, the states that it may come from. So of two people, or a
+  person and a worker, only one succeeds.
+- `due_at`, `reason` and the like change here, too, in the functions at the end: a second module that updates rows
+  would soon be a second home of the rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from lienworker.hostnames import site_of
+from lienworker.outbox.entries import ASKED_FOR, NEVER_DUE, Claimed, Entry, count_rows
+from lienworker.outbox.states import SETTLED, State, Topic, sql_list
+from lienworker.store.clock import now_ms
+from lienworker.store.database import all_rows, execute, execute_many, one_row
+
+_SETTLED = sql_list(SETTLED)
+_FREE = "lease_token = NULL, lease_until = NULL"
+#: The fence: this row, while it is still ours.
+_MINE = "WHERE id = ? AND lease_token = ? AND state = 'leased'"
+_THESE = "id IN (SELECT value FROM json_each(?))"
+#: When an upload may go: a result not before its raw page was acknowledged.
+_WHEN_SENDABLE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
+    SELECT 1 FROM outbox raw WHERE raw.task_id = outbox.task_id AND raw.generation = outbox.generation
+    AND raw.topic = 'upload_raw' AND raw.state = 'delivered') THEN {NEVER_DUE} ELSE ? END"""
+
+
+# Into the table
+
+
+def add(entries: Sequence[Entry]) -> None:
+    """Add rows, waiting or held, and count them as added."""
+    now = now_ms()
+    # A row of a host that nobody knows would wait for ever; a route is paced as the site that it leads to.
+    routes = {entry.host for entry in entries if entry.topic == Topic.FETCH}
+    known = [(host,) for host in sorted(routes | {site_of(route) for route in routes})]
+    execute_many("INSERT OR IGNORE INTO hosts (host) VALUES (?)", known)
+    execute_many(
+        "INSERT INTO outbox (topic, task_id, generation, host, queue, priority, payload, state, due_at, reason,"
+        " created_at, parcel_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (entry.values(now) for entry in entries),
+    )
+    count_rows("added", Counter(entry.topic for entry in entries))
+
+
+def add_leased(topic: Topic, row: Claimed, lease_until: int, message_id: str | None) -> int:
+    """Add the next step of a row in hand, leased by the same worker; return its id."""
+    now = now_ms()
+    (row_id,) = one_row(
+        "INSERT INTO outbox (topic, task_id, generation, queue, priority, payload, state, due_at, lease_token,"
+        " lease_until, message_id, created_at) VALUES (?, ?, ?, ?, ?, ?, 'leased', ?, ?, ?, ?, ?) RETURNING id",
+        (
+            topic, row.task_id, row.generation, row.queue, row.priority, row.payload, now, row.token, lease_until,
+            message_id, now,
+        ),
+    )  # fmt: skip
+    count_rows("added", Counter({topic: 1}))
+    return int(row_id)
+
+
+# A worker's hands
+
+
+def lease(row_ids: Sequence[int], token: str, lease_until: int, message_id: str | None) -> None:
+    """WAITING to LEASED, for rows that the claim has just selected in the same transaction."""
+    # One statement: with many, a busy event loop in this process gets its turn after each of them.
+    execute(
+        f"UPDATE outbox SET state = 'leased', lease_token = ?, lease_until = ?, message_id = ? WHERE {_THESE}",
+        (token, lease_until, message_id, json.dumps(list(row_ids))),
+    )
+
+
+def renew_leases(tokens: Iterable[str], lease_until: int) -> None:
+    """Give the leases under these tokens more time."""
+    execute(
+        "UPDATE outbox SET lease_until = ? WHERE state = 'leased' AND lease_token IN (SELECT value FROM json_each(?))",
+        (lease_until, json.dumps(list(tokens))),
+    )
+
+
+def end(row: Claimed, state: State = State.DELIVERED, reason: str | None = None) -> bool:
+    """LEASED to a final state: the row's outcome is stored. Return whether the row was still ours."""
+    sql = f"UPDATE outbox SET state = ?, reason = ?, finished_at = ?, {_FREE} {_MINE}"
+    return execute(sql, (state, reason, now_ms(), row.id, row.token)).rowcount == 1
+
+
+def end_all(rows: Sequence[Claimed]) -> set[int]:
+    """Deliver rows of one lease in one statement; return the ids of those that were still ours."""
+    if not rows:
+        return set()
+    sql = (
+        f"UPDATE outbox SET state = 'delivered', reason = NULL, finished_at = ?, {_FREE}"
+        f" WHERE {_THESE} AND lease_token = ? AND state = 'leased' RETURNING id"
+    )
+    return {row_id for (row_id,) in all_rows(sql, (now_ms(), json.dumps([row.id for row in rows]), rows[0].token))}
+
+
+def give_back(rows: Iterable[Claimed], *, not_before: int = 0) -> list[Claimed]:
+    """LEASED to WAITING for rows that were not tried, so they lose nothing; return those that were still ours."""
+    sql = f"UPDATE outbox SET state = 'waiting', due_at = max(due_at, ?), {_FREE} {_MINE}"
+    return [row for row in rows if execute(sql, (not_before, row.id, row.token)).rowcount]
+
+
+def step_back(row: Claimed, due_at: int) -> None:
+    """LEASED to WAITING behind a newer upload of the same parcel; nothing was tried."""
+    execute(f"UPDATE outbox SET state = 'waiting', due_at = ?, {_FREE} {_MINE}", (due_at, row.id, row.token))
+
+
+def retry_later(row: Claimed, due_at: int, reason: str, fingerprint: str) -> bool:
+    """LEASED to WAITING after a try that failed: it costs an attempt. Return whether the row was still ours."""
+    sql = (
+        "UPDATE outbox SET state = 'waiting', attempts = attempts + 1, due_at = ?, reason = ?, fingerprint = ?,"
+        f" {_FREE} {_MINE}"
+    )
+    return execute(sql, (due_at, reason, fingerprint, row.id, row.token)).rowcount == 1
+
+
+def wait_for_hub(row: Claimed, due_at: int, reason: str, fingerprint: str, *, blame: int, successes: int) -> bool:
+    """LEASED to WAITING after a failure that is the hub's: no attempt is lost. Return whether the row was still ours.
+
+    `blame` is 1 where the row failed while others went through; its fingerprint then says with which error.
+    """
+    sql = (
+        "UPDATE outbox SET state = 'waiting', due_at = ?, reason = ?,"
+        " fingerprint = CASE WHEN ? OR blame = 0 THEN ? ELSE fingerprint END, blame = blame + ?, seen_successes = ?,"
+        f" {_FREE} {_MINE}"
+    )
+    return execute(sql, (due_at, reason, blame, fingerprint, blame, successes, row.id, row.token)).rowcount == 1
+
+
+# Rows of workers that are gone
+
+
+def free_lease(row_id: int) -> None:
+    """LEASED to WAITING for a worker that can no longer do it; nobody is blamed."""
+    execute(f"UPDATE outbox SET state = 'waiting', {_FREE} WHERE id = ?", (row_id,))
+
+
+def free_all_leases() -> None:
+    """LEASED to WAITING in a copy of the database, whose workers are those of another time."""
+    execute(f"UPDATE outbox SET state = 'waiting', {_FREE} WHERE state = 'leased'")
+
+
+def blame_for_death(row_id: int, state: State) -> None:
+    """LEASED to WAITING (isolated from now on), or to a final state where its worker died once too often."""
+    execute(
+        "UPDATE outbox SET state = ?, attempts = attempts + 1, alone = alone + 1, reason = 'worker_died',"
+        f" {_FREE}, finished_at = ? WHERE id = ?",
+        (state, None if state == State.WAITING else now_ms(), row_id),
+    )
+
+
+def end_waiting(row_id: int, reason: str) -> None:
+    """WAITING to DELIVERED without a try: the task has failed, for instance with its host."""
+    execute(
+        "UPDATE outbox SET state = 'delivered', reason = ?, finished_at = ? WHERE id = ? AND state = 'waiting'",
+        (reason, now_ms(), row_id),
+    )
+
+
+# Held and released
+
+
+def hold(row_ids: Iterable[int], reason: str) -> int:
+    """WAITING to HELD; return how many."""
+    sql = "UPDATE outbox SET state = 'held', reason = ? WHERE id = ? AND state = 'waiting'"
+    return execute_many(sql, ((reason, row_id) for row_id in row_ids))
+
+
+def hold_for_drift(row_ids: Iterable[int]) -> None:
+    """WAITING to HELD for uploads of a county under suspicion; also those that standalone mode holds, which a replay
+    would send."""
+    execute_many(
+        "UPDATE outbox SET state = 'held', reason = 'drift' WHERE id = ?"
+        " AND (state = 'waiting' OR state = 'held' AND reason = 'standalone')",
+        ((row_id,) for row_id in row_ids),
+    )
+
+
+def hold_all_uploads(reason: str) -> int:
+    """WAITING to HELD for everything on its way to the hub; return how many."""
+    sql = (
+        "UPDATE outbox SET state = 'held', reason = ? WHERE state = 'waiting'"
+        " AND topic IN ('upload_raw', 'upload_result', 'report_failure')"
+    )
+    return execute(sql, (reason,)).rowcount
+
+
+def release_steps(row_ids: Iterable[int]) -> None:
+    """HELD to WAITING for fetches: they are due at once."""
+    execute_many(
+        "UPDATE outbox SET state = 'waiting', reason = NULL, due_at = ? WHERE id = ? AND state = 'held'",
+        ((now_ms(), row_id) for row_id in row_ids),
+    )
+
+
+def release_uploads(row_ids: Iterable[int], state: State, reason: str | None) -> int:
+    """HELD to where uploads begin: WAITING, or in standalone mode HELD for that reason. Return how many changed."""
+    sql = (
+        f"UPDATE outbox SET state = ?, reason = ?, due_at = {_WHEN_SENDABLE}"
+        " WHERE id = ? AND state = 'held' AND (state, reason) IS NOT (?1, ?2)"
+    )
+    return execute_many(sql, ((state, reason, now_ms(), row_id) for row_id in row_ids))
+
+
+def release_asked_for(task_id: str) -> None:
+    """HELD for drift to WAITING for a task whose page a person asks for; its payload says so from now on."""
+    execute(
+        "UPDATE outbox SET state = 'waiting', reason = NULL, due_at = ?,"
+        f" payload = json_set(coalesce(payload, '{{}}'), '$.{ASKED_FOR}', json('true'))"
+        " WHERE task_id = ? AND topic = 'fetch' AND state = 'held' AND reason = 'drift'",
+        (now_ms(), task_id),
+    )
+
+
+# What people decide
+
+
+def replay(row_ids: Iterable[int]) -> int:
+    """WAITING, PARKED, HELD to WAITING, forgiven and due; return how many.
+
+    A result whose raw page was discarded stays parked: it would wait for ever, without a reason.
+    """
+    sql = (
+        "UPDATE outbox SET state = 'waiting', reason = NULL, blame = 0, seen_successes = NULL, finished_at = NULL,"
+        f" due_at = {_WHEN_SENDABLE} WHERE id = ? AND state IN ('waiting', 'parked', 'held')"
+        " AND reason IS NOT 'raw_discarded'"
+    )
+    return execute_many(sql, ((now_ms(), row_id) for row_id in row_ids))
+
+
+def discard(row_ids: Sequence[int]) -> int:
+    """WAITING, HELD, PARKED to DISCARDED; return how many.
+
+    A result is never sent without its raw page: where that is discarded, the result is PARKED.
+    """
+    now = now_ms()
+    n = execute_many(
+        "UPDATE outbox SET state = 'discarded', reason = 'operator', finished_at = ?"
+        " WHERE id = ? AND state IN ('waiting', 'held', 'parked')",
+        ((now, row_id) for row_id in row_ids),
+    )
+    execute_many(
+        "UPDATE outbox SET state = 'parked', reason = 'raw_discarded', finished_at = ?"
+        " WHERE topic = 'upload_result' AND state IN ('waiting', 'held') AND (task_id, generation) = ("
+        " SELECT task_id, generation FROM outbox WHERE id = ? AND topic = 'upload_raw' AND state = 'discarded')",
+        ((now, row_id) for row_id in row_ids),
+    )
+    return n
+
+
+def cancel_steps(task_id: str) -> int:
+    """WAITING to DISCARDED for the fetch or scrape of a task; return how many. One in a worker's hands is left."""
+    return execute(
+        "UPDATE outbox SET state = 'discarded', reason = 'cancelled', finished_at = ?"
+        " WHERE task_id = ? AND topic IN ('fetch', 'scrape') AND state = 'waiting'",
+        (now_ms(), task_id),
+    ).rowcount
+
+
+def discard_archived(task_id: str) -> None:
+    """HELD to DISCARDED for a task whose result a person has in an archive."""
+    execute(
+        "UPDATE outbox SET state = 'discarded', reason = 'archived', finished_at = ?"
+        " WHERE task_id = ? AND state = 'held'",
+        (now_ms(), task_id),
+    )
+
+
+def discard_steps_without_address(reason: str) -> None:
+    """Open to DISCARDED for steps of tasks whose address was lost with the database."""
+    execute(
+        "UPDATE outbox SET state = 'discarded', reason = ?, finished_at = ? WHERE topic IN ('fetch', 'scrape')"
+        " AND state IN ('waiting', 'leased', 'held') AND task_id IN (SELECT task_id FROM tasks WHERE url = '')",
+        (reason, now_ms()),
+    )
+
+
+# Overtaken
+
+
+def supersede_reports(task_id: str) -> None:
+    """WAITING, HELD to SUPERSEDED for reports of a task that is being tried again."""
+    execute(
+        "UPDATE outbox SET state = 'superseded', reason = 'tried_again', finished_at = ?"
+        " WHERE task_id = ? AND topic = 'report_failure' AND state IN ('waiting', 'held')",
+        (now_ms(), task_id),
+    )
+
+
+def supersede_uploads(task_id: str, before_generation: int) -> None:
+    """WAITING, HELD to SUPERSEDED for uploads of a task's earlier generations."""
+    execute(
+        "UPDATE outbox SET state = 'superseded', reason = 'newer_result', finished_at = ? WHERE task_id = ?"
+        " AND topic IN ('upload_raw', 'upload_result', 'report_failure') AND generation < ?"
+        " AND state IN ('waiting', 'held')",
+        (now_ms(), task_id, before_generation),
+    )
+
+
+def reopen_report(row_id: int, state: State, reason: str | None, payload: str) -> None:
+    """From a final state back to WAITING or HELD: the hub has handed out a task again that ended here."""
+    execute(
+        "UPDATE outbox SET state = ?, reason = ?, payload = ?, due_at = ?, finished_at = NULL, blame = 0,"
+        " seen_successes = NULL WHERE id = ? AND state IN ('delivered', 'superseded', 'parked', 'discarded')",
+        (state, reason, payload, now_ms(), row_id),
+    )
+
+
+# Out of the table
+
+
+def purge(row_id: int) -> None:
+    """Remove a settled row. The caller counts it as purged, with the others of its transaction."""
+    execute(f"DELETE FROM outbox WHERE id = ? AND state IN {_SETTLED}", (row_id,))
+
+
+def purge_task(task_id: str) -> Counter[str]:
+    """Remove all rows of a task of which nothing is owed any more, and count them as purged; return their topics."""
+    topics: Counter[str] = Counter()
+    for topic, n in all_rows("SELECT topic, count(*) FROM outbox WHERE task_id = ? GROUP BY 1", (task_id,)):
+        topics[topic] = n
+    execute("DELETE FROM outbox WHERE task_id = ?", (task_id,))
+    count_rows("purged", topics)
+    return topics
+
+
+# The same state, at another time or for another reason
+
+
+def make_urgent(task_ids: Iterable[str]) -> None:
+    """Let the waiting steps of these tasks overtake."""
+    execute_many(
+        "UPDATE outbox SET queue = 'urgent' WHERE task_id = ? AND topic IN ('fetch', 'scrape') AND state = 'waiting'"
+        " AND queue <> 'urgent'",
+        ((task_id,) for task_id in task_ids),
+    )
+
+
+def postpone(row_ids: Iterable[int], due_at: int) -> None:
+    """Let waiting rows wait at least so long."""
+    sql = "UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND state = 'waiting'"
+    execute_many(sql, ((due_at, row_id) for row_id in row_ids))
+
+
+def make_due(topic: Topic, now: int, from_ms: int, limit: int) -> None:
+    """Let waiting rows whose time lies absurdly far ahead be due now, so many at a time."""
+    execute(
+        "UPDATE outbox SET due_at = ? WHERE id IN (SELECT id FROM outbox WHERE state = 'waiting' AND topic = ?"
+        f" AND due_at > ? AND due_at < {NEVER_DUE} LIMIT ?)",
+        (now, topic, from_ms, limit),
+    )
+
+
+def bring_forward(now: int, by_ms: int) -> None:
+    """Let waiting rows that are due later come sooner, but not before now."""
+    execute(
+        "UPDATE outbox SET due_at = max(?, due_at - ?) WHERE state = 'waiting'"
+        f" AND due_at > ? AND due_at < {NEVER_DUE}",
+        (now, by_ms, now),
+    )
+
+
+def move_to_host(moves: Iterable[tuple[str, int]]) -> None:
+    """Give rows another host: pairs of the host and the row's id."""
+    execute_many("UPDATE outbox SET host = ? WHERE id = ?", moves)
+
+
+def set_fingerprint(row_id: int, fingerprint: str) -> None:
+    """Remember which error a parked row had."""
+    execute("UPDATE outbox SET fingerprint = ? WHERE id = ?", (fingerprint, row_id))
+
+
+def block_result(task_id: str, generation: int) -> None:
+    """Show on a waiting result that its raw page was parked, without which it may not go."""
+    execute(
+        "UPDATE outbox SET reason = 'raw_parked' WHERE task_id = ? AND generation = ? AND topic = 'upload_result'"
+        " AND state = 'waiting'",
+        (task_id, generation),
+    )
+
+
+def unblock_results(raw_row_ids: Iterable[int]) -> None:
+    """Let results go whose raw pages were acknowledged."""
+    execute(
+        "UPDATE outbox SET due_at = ?, reason = CASE reason WHEN 'raw_parked' THEN NULL ELSE reason END WHERE id IN ("
+        " SELECT result.id FROM json_each(?) ended JOIN outbox raw ON raw.id = ended.value"
+        " JOIN outbox result ON result.task_id = raw.task_id AND result.topic = 'upload_result'"
+        " AND result.generation = raw.generation AND result.state IN ('waiting', 'held', 'parked'))",
+        (now_ms(), json.dumps(list(raw_row_ids))),
+    )
+
+
+def unblock_result(task_id: str, generation: int) -> None:
+    """Let a result be claimed whose raw page will not go: it was replaced, too, and ends by itself then."""
+    execute(
+        "UPDATE outbox SET due_at = ? WHERE task_id = ? AND generation = ? AND topic = 'upload_result'",
+        (now_ms(), task_id, generation),
+    )
