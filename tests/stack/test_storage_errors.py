@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from chaos.storage import FailingDisk
 from lienworker.demo.site import DemoSite
 from lienworker.store import damage
 from lienworker.store.database import close, open_store
 from lienworker.store.folder import DataFolder
 from tests.node import Node, wait_until, write_list
+from tests.web.monitor import monitor
 
 pytestmark = pytest.mark.slow
 
@@ -95,3 +97,20 @@ def test_the_supervisor_survives_storage_that_cannot_be_read(node: Node, site: D
         wait_until(lambda: node.statuses() == {"completed": 3}, 60, "three tasks")
         assert process.poll() is None
     assert sum("cannot be used for now" in line for line in lines) == 1, "once a minute is enough"
+
+
+@pytest.mark.parametrize("fault", ["eio", "read_only"])
+def test_the_monitor_says_in_words_that_storage_cannot_be_used(tmp_path: Path, fault: str) -> None:
+    node = Node(tmp_path / "data")
+    disk = FailingDisk(tmp_path, node.data)
+    if disk.why_not:
+        pytest.skip(f"NOT TESTED: {disk.why_not}")
+    with monitor(node, **disk.environment) as here:
+        key = disk.begin(fault)
+        for path in ("/", "/metrics", "/api/overview"):
+            reply = here.ask(path)
+            assert (reply.status, "The storage cannot be used" in reply.text) == (503, True), reply.text
+            assert str(node.data) not in reply.text
+        disk.end(key)
+        assert here.ask("/api/overview").status == 200
+    assert "Traceback" not in here.output
