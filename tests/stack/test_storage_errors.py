@@ -83,6 +83,8 @@ def test_a_note_of_damage_that_is_there_stays_and_is_told(node: Node) -> None:
     refused = node.cli("up")
     assert refused.returncode == 4, refused.stderr
     assert "doctor --repair" in refused.stderr
+    doctor = node.cli("doctor")
+    assert (doctor.returncode, f"BAD  damage note: {node.data / 'damaged'} says" in doctor.stdout) == (1, True)
     assert DataFolder(node.data).damage_note.exists()
 
 
@@ -99,12 +101,25 @@ def test_the_supervisor_survives_storage_that_cannot_be_read(node: Node, site: D
     assert sum("cannot be used for now" in line for line in lines) == 1, "once a minute is enough"
 
 
-@pytest.mark.parametrize("fault", ["eio", "read_only"])
-def test_the_monitor_says_in_words_that_storage_cannot_be_used(tmp_path: Path, fault: str) -> None:
-    node = Node(tmp_path / "data")
+@pytest.fixture
+def disk(node: Node, tmp_path: Path) -> FailingDisk:
     disk = FailingDisk(tmp_path, node.data)
     if disk.why_not:
         pytest.skip(f"NOT TESTED: {disk.why_not}")
+    return disk
+
+
+@pytest.mark.parametrize("fault", ["eio", "read_only"])
+def test_the_doctor_examines_storage_that_cannot_be_used(node: Node, disk: FailingDisk, fault: str) -> None:
+    assert node.cli("status").returncode == 0
+    disk.begin(fault)
+    doctor = Node(node.data, **disk.environment).cli("doctor")
+    assert (doctor.returncode, doctor.stderr) == (1, "")
+    assert "BAD  database: " in doctor.stdout
+
+
+@pytest.mark.parametrize("fault", ["eio", "read_only"])
+def test_the_monitor_says_in_words_that_storage_cannot_be_used(node: Node, disk: FailingDisk, fault: str) -> None:
     with monitor(node, **disk.environment) as here:
         key = disk.begin(fault)
         for path in ("/", "/metrics", "/api/overview"):
