@@ -109,6 +109,19 @@ def disk(node: Node, tmp_path: Path) -> FailingDisk:
     return disk
 
 
+def test_a_stack_that_is_stopped_while_storage_fails_leaves_no_trace_in_the_log(node: Node, disk: FailingDisk) -> None:
+    with up(Node(node.data, **disk.environment)) as (process, lines):
+        key = disk.begin("eio_writes")
+        process.terminate()
+        process.wait(60)
+        disk.end(key)
+    assert process.returncode == 0
+    assert not [line for line in lines if "Traceback" in line]
+    with up(node):
+        pass
+    node.doctor()
+
+
 @pytest.mark.parametrize("fault", ["eio", "read_only"])
 def test_the_doctor_examines_storage_that_cannot_be_used(node: Node, disk: FailingDisk, fault: str) -> None:
     assert node.cli("status").returncode == 0
