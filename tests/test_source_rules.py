@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,19 @@ def test_nothing_runs_what_somebody_else_wrote() -> None:
                 continue
             found += [f"{name}:{node.lineno} {word}" for word in words & {*FOREIGN_CODE, "eval", "exec", "shell="}]
     assert not found
+
+
+def test_no_process_of_ours_takes_modules_from_the_folder_where_we_stand() -> None:
+    found = [
+        f"{name}:{node.lineno}"
+        for name, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.List | ast.Tuple | ast.Call)
+        for words in [node.args if isinstance(node, ast.Call) else node.elts]
+        for before, word in pairwise(words)
+        if isinstance(word, ast.Constant) and word.value == "-m" and ast.unparse(before) != "'-P'"
+    ]
+    assert not found, "say -P before -m"
 
 
 def test_yaml_is_read_as_plain_data_only() -> None:

@@ -92,7 +92,7 @@ def test_the_supervisor_survives_storage_that_cannot_be_read(node: Node, site: D
     """A folder where a file should be is an error of the operating system's own, at every look."""
     with up(node) as (process, lines):
         (node.data / "damaged").mkdir()
-        wait_until(lambda: any("cannot be used for now" in line for line in lines), 20, "the supervisor says it")
+        wait_until(lambda: any("cannot be used for now" in line for line in lines), what="the supervisor to say it")
         (node.data / "damaged").rmdir()
         done = node.cli("import", write_list(tmp_path / "a.jsonl", site.parcels(3)))
         assert done.returncode == 0, done.stderr
