@@ -14,6 +14,7 @@ from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.rows_by_hand import RowFilter
 from lienworker.outbox.uploads import is_open
+from lienworker.outbox.verdict import MANY_LIMITED
 from lienworker.store.database import one_row, write
 from tests.ondemand.desk import Desk, desk, desk_settings
 from tests.ondemand.test_uploading import no_attempt_is_lost
@@ -104,7 +105,7 @@ def test_many_429_pause_the_endpoint_for_exactly_what_was_asked(tmp_path: Path, 
 
 
 def test_the_next_start_knows_of_the_429_before_it(tmp_path: Path, gateway: ReferenceGateway) -> None:
-    for n in range(3):
+    for n in range(MANY_LIMITED):
         with desk(tmp_path / "data", gateway, **REAL) as here:
             gateway.clear_faults()
             here.add(2, name=f"well{n}-")
