@@ -15,6 +15,11 @@ LienworkerError
 
 from __future__ import annotations
 
+import errno
+
+#: What a disk says when it is full, read-only or failing.
+STORAGE_FAULTS = {errno.EIO, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENXIO, errno.ESTALE}
+
 
 class LienworkerError(Exception):
     """Base of all errors that lienworker raises on purpose."""

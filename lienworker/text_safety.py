@@ -7,8 +7,10 @@ import unicodedata
 from typing import Any
 
 BLOT = "***"
-#: To the last @ of the address: a password may have one, too.
-_USERINFO = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
+#: To the last @ of the address: a password may have one, too. In a sentence an address ends at a blank or at the quote
+#: of JSON; a text that begins with one is taken for it up to its path, since a password may have these as well.
+_USERINFO = re.compile(r"(?<=://)[^/\s\"]+(?=@)")
+_LEADING_USERINFO = re.compile(r"\A(\s*[a-z][a-z0-9+.-]*://)[^/?#]+(?=@)", re.IGNORECASE)
 
 #: What JSON may hold as it is, and a terminal would obey: DEL and C1, directions, line separators, half characters.
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]")
@@ -16,7 +18,9 @@ _OBEYED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud
 
 def without_passwords(text: str) -> str:
     """Return the text with what stands before the @ of an address taken out: names, passwords, tokens of proxies."""
-    return _USERINFO.sub(BLOT, text) if "@" in text and "://" in text else text
+    if "@" not in text or "://" not in text:
+        return text
+    return _USERINFO.sub(BLOT, _LEADING_USERINFO.sub(rf"\1{BLOT}", text))
 
 
 def redacted(value: Any) -> Any:

@@ -22,7 +22,8 @@ from lienworker.stack.redis_server import command
 from lienworker.store.database import open_store
 from lienworker.store.folder import DataFolder
 from lienworker.trust import distrust, make_private_folder
-from tests.node import Node
+from tests.node import Node, wait_until
+from tests.web.monitor import Monitor, free_port
 
 NOBODY = 65534
 PLATFORM = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\n"
@@ -202,6 +203,26 @@ def test_a_group_is_private_if_it_is_ours_alone_or_nobody_has_it(monkeypatch: py
     monkeypatch.setattr(trust.pwd, "getpwall", lambda: [User("me", 100), User("you", 103)])
     monkeypatch.setattr(trust, "_user_name", lambda uid: "me")
     assert [gid for gid in (0, 100, 101, 102, 103, 10001) if trust.is_private_group(gid)] == [0, 100, 10001]
+
+
+def test_no_module_in_the_folder_where_we_stand_is_run(node: Node) -> None:
+    here = node.data.parent
+    planted = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\nraise ImportError\n"
+    for name in ("aiohttp", "click", "dramatiq", "lienworker", "parsel", "peewee", "periodiq", "redis"):
+        (here / f"{name}.py").write_text(planted)
+    port = free_port()
+    # As it is typed: a module that Python is told to run has the folder on its path, whatever we do.
+    line = [Path(sys.executable).with_name("lienworker"), "up"]
+    up = subprocess.Popen(
+        line, env=node.environment(LIENWORKER_WEB_PORT=str(port)), cwd=here, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        wait_until(lambda: any(here.glob("*.ran")) or (node.is_up() and Monitor(port).is_there()), what="it to be up")
+    finally:
+        up.terminate()
+        _, said = up.communicate(timeout=60)
+    assert not list(here.glob("*.ran"))
+    assert "Traceback" not in said
 
 
 def long_folder(tmp_path: Path) -> DataFolder:

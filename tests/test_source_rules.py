@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,19 @@ def test_nothing_runs_what_somebody_else_wrote() -> None:
     assert not found
 
 
+def test_no_process_of_ours_takes_modules_from_the_folder_where_we_stand() -> None:
+    found = [
+        f"{name}:{node.lineno}"
+        for name, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.List | ast.Tuple | ast.Call)
+        for words in [node.args if isinstance(node, ast.Call) else node.elts]
+        for before, word in pairwise(words)
+        if isinstance(word, ast.Constant) and word.value == "-m" and ast.unparse(before) != "'-P'"
+    ]
+    assert not found, "say -P before -m"
+
+
 def test_yaml_is_read_as_plain_data_only() -> None:
     used = {
         node.attr
@@ -188,26 +202,82 @@ def test_yaml_is_read_as_plain_data_only() -> None:
     assert (used, taken) == (PLAIN_YAML, {"Node"})
 
 
-#: How a file is opened, copied, hashed or flushed.
+#: How a file is opened, copied, hashed or flushed; the last line is what our own code has for it.
 OPENING = {
     "open", "read_bytes", "read_text", "write_bytes", "write_text", "touch", "copy", "copy2", "copyfile", "copyfileobj",
-    "file_digest", "mmap", "truncate",
+    "file_digest", "mmap", "truncate", "move", "copytree",
+    "open_lock", "try_lock", "write_durably", "users_file", "open_blocks", "tar_members", "check_page_file",
 }  # fmt: skip
 #: What the database and the files beside it are called in our code.
-DATABASE_FILES = re.compile(r"lienworker\.db|-wal|-shm|\.database\b|\bsalvaged\b|part_of\(|files_of\(|\bbroken\b")
+DATABASE_FILES = re.compile(r"lienworker\.db|-wal|-shm|\.database\b|\bsalvaged\b|\bpart_of\(|\bfiles_of\(|\bbroken\b")
+#: Commands that open files by themselves, each with what it opens. One that a person names goes through `users_file` or
+#: `open_blocks`, which refuse the database.
+OPENED_BY_COMMANDS = {
+    "lienworker/cli/manual.py": "the manual pages that it makes",
+    "lienworker/cli/reference.py": "the pages of docs/ that it makes",
+    "lienworker/cli/running.py": "run.log",
+}
+
+
+def _openings(tree: ast.AST) -> list[ast.Call]:
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in OPENING
+    ]
+
+
+def _bindings(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What gets a name, and the expression that it gets it from."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            yield from ((target, node.value) for target in node.targets)
+        elif isinstance(node, ast.For | ast.comprehension):
+            yield node.target, node.iter
+        elif isinstance(node, ast.NamedExpr | ast.AnnAssign) and node.value:
+            yield node.target, node.value
+
+
+def _opens_the_database(tree: ast.Module) -> set[str]:
+    """Openings that speak of the database, also by another name that the same function has given it."""
+    found = {node for node in _openings(tree) if DATABASE_FILES.search(ast.unparse(node))}
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and (openings := _openings(function)):
+            given = [target for target, value in _bindings(function) if DATABASE_FILES.search(ast.unparse(value))]
+            names = {node.id for target in given for node in ast.walk(target) if isinstance(node, ast.Name)}
+            found |= {
+                node for node in openings if names & {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+            }
+    return {f"{node.lineno} {ast.unparse(node)}" for node in found}
 
 
 def test_nothing_but_sqlite_opens_the_database() -> None:
     """POSIX drops all locks of a process on a file when any descriptor of that file is closed."""
-    found = [
-        f"{name}:{node.lineno} {ast.unparse(node)}"
-        for name, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in OPENING
-        and DATABASE_FILES.search(ast.unparse(node))
-    ]
+    found = [f"{name}:{opening}" for name, tree in trees() for opening in _opens_the_database(tree)]
     assert not found, "see store/usage.py: `stat` and `chmod` by path are harmless, a descriptor is not"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.close(os.open(self.database, os.O_RDWR))",
+        "for path in files_of(folder.database): path.read_bytes()",
+        "place = folder.database; hashlib.file_digest(open(place, 'rb'), 'sha256')",
+        "[file.open() for file in files_of(path)]",
+        "shutil.copyfile(part_of(folder), place)",
+        "write_durably(folder.salvaged, text)",
+    ],
+)
+def test_the_rule_sees_what_it_is_there_for(line: str) -> None:
+    assert _opens_the_database(ast.parse(f"def f():\n    {line}"))
+    assert not _opens_the_database(ast.parse("def f():\n    folder.database.chmod(0o600)\n    open(folder.log)"))
+
+
+def test_a_command_opens_no_file_that_a_person_names() -> None:
+    """It could be the database; `analyze --html` once wrote its page over it."""
+    opens = {name for name, tree in trees("cli/") for node in _openings(tree) if "users_file" not in ast.unparse(node)}
+    assert opens == set(OPENED_BY_COMMANDS), "use users_file or open_blocks; or name it with what it opens"
 
 
 def test_there_is_one_sqlite_library_in_a_process() -> None:

@@ -112,7 +112,10 @@ class RuntimeMiddleware(Middleware):
 
     def after_worker_shutdown(self, broker: Any, worker: Any) -> None:
         # `after_` hooks run in reverse order: the event loop, which the fetcher is closed on, is still there.
-        self._stack.close()
+        try:
+            self._stack.close()
+        except (OSError, *DATABASE_TROUBLE) as problem:
+            logger.warning("what the worker had in hand is freed later: %s", problem, extra={"action": "stop"})
 
 
 def start_turns() -> None:

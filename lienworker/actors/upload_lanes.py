@@ -11,6 +11,7 @@ import json
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -33,9 +34,10 @@ from lienworker.gateway.wire import ClosedReply, RawReply, ResultsReply
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.report_words import cleared
 from lienworker.outbox.uploads import Claim, claim_uploads, is_open, take_back
+from lienworker.outbox.verdict import MANY_LIMITED, REMEMBERED
 
 #: Nobody else leaves until it is judged what these mean.
-_HALTING = SURELY_THE_DESTINATION | {Kind.RATE_LIMITED, Kind.DOWN}
+_HALTING = SURELY_THE_DESTINATION | {Kind.DOWN}
 #: Raw files are claimed ahead, so many times what may be in the air: the air must not be empty during a commit.
 _AHEAD = 8
 #: After a claim that brought all there was, the next comes so much later, s: what is scraped meanwhile goes together.
@@ -57,7 +59,7 @@ class RawLane:
     def __init__(self, runtime: Runtime, claim: Claim, news: threading.Event) -> None:
         self._runtime = runtime
         self._claim = claim
-        self._convoy: Convoy[RawFile, Outcome[RawReply]] = Convoy(runtime.loop, self._upload, _course, news)
+        self._convoy: Convoy[RawFile, Outcome[RawReply]] = Convoy(runtime.loop, self._upload, Courses(), news)
         self._doubtful: list[tuple[Claimed, Outcome[RawReply]]] = []
         self._doubtful_since = 0.0
         self._next_claim = 0.0
@@ -196,7 +198,7 @@ class ReportLane:
     def __init__(self, runtime: Runtime, claim: Claim, news: threading.Event) -> None:
         self._runtime = runtime
         self._claim = claim
-        self._convoy: Convoy[Claimed, Outcome[ClosedReply]] = Convoy(runtime.loop, self._report, _course, news)
+        self._convoy: Convoy[Claimed, Outcome[ClosedReply]] = Convoy(runtime.loop, self._report, Courses(), news)
 
     def __len__(self) -> int:
         return len(self._convoy)
@@ -231,10 +233,23 @@ def _is_doubtful(outcome: Outcome[Any]) -> bool:
     return isinstance(outcome, Unavailable) and outcome.perhaps_the_row
 
 
-def _course(outcome: Outcome[Any]) -> Course:
-    if not isinstance(outcome, Unavailable):
-        return Course.GO_ON
-    return Course.HALT if outcome.kind in _HALTING else Course.REST
+class Courses:
+    """What an outcome means for calls that have not left yet. Asked on the event loop, for one outcome after another.
+
+    A lone 429 halts nobody: the verdict on it takes a commit, and at 3 % of 429 a third of the time would go to waiting
+    for verdicts. When it is one of many, a pause is likely, and nobody leaves until that is decided.
+    """
+
+    def __init__(self) -> None:
+        self._were_limited: deque[bool] = deque(maxlen=REMEMBERED - 1)
+
+    def __call__(self, outcome: Outcome[Any]) -> Course:
+        is_limited = isinstance(outcome, Unavailable) and outcome.kind is Kind.RATE_LIMITED
+        is_one_of_many = is_limited and sum(self._were_limited) >= MANY_LIMITED - 1
+        self._were_limited.append(is_limited)
+        if not isinstance(outcome, Unavailable):
+            return Course.GO_ON
+        return Course.HALT if is_one_of_many or outcome.kind in _HALTING else Course.REST
 
 
 async def _safely(errand: Awaitable[Outcome[T]]) -> Outcome[T]:

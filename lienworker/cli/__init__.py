@@ -7,7 +7,6 @@ on the data folder; 130 stopped by Ctrl-C. Services start again after 3, 70 and 
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import sys
@@ -35,11 +34,9 @@ from lienworker.cli import (
     web,
 )
 from lienworker.cli.output import echo
-from lienworker.errors import BusyError, DamageError, LienworkerError, OperatorError
+from lienworker.errors import STORAGE_FAULTS, BusyError, DamageError, LienworkerError, OperatorError
 
 _DOCTOR = "`lienworker doctor` says more"
-#: What a disk says when it is full, read-only or failing.
-_STORAGE = {errno.EIO, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENXIO, errno.ESTALE}
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -94,7 +91,7 @@ def _unexpected(problem: Exception) -> int:
         remedy = "`lienworker doctor --repair` saves what can be saved" if is_damage else _DOCTOR
         echo(f"Error: the database cannot be used: {problem}. {remedy}.", err=True)
         return 4 if is_damage else 3
-    if isinstance(problem, OSError) and problem.errno in _STORAGE:
+    if isinstance(problem, OSError) and problem.errno in STORAGE_FAULTS:
         where = f" ({problem.filename})" if problem.filename else ""
         echo(f"Error: the storage cannot be used: {problem.strerror}{where}. {_DOCTOR}.", err=True)
         return 3

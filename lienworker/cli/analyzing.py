@@ -51,9 +51,12 @@ def _open(folder: Path | None) -> None:
 
 def _write(path: Path, text: str) -> None:
     from lienworker.errors import InputError
+    from lienworker.store.database import storable
+    from lienworker.store.leftovers import users_file
 
     try:
-        path.write_text(text, encoding="utf-8", errors="replace")
+        with users_file(path) as out:
+            out.write(storable(text))
     except OSError as problem:
         raise InputError(f"{path} cannot be written: {problem.strerror}.") from None
     echo(f"Written: {path}", err=True)

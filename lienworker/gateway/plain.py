@@ -17,7 +17,8 @@ _NOUGHTS = bytes.maketrans(b"123456789", b"000000000")
 _LONG = b"0" * 16
 # A number follows a colon, a comma or a bracket; an id of many digits follows a quotation mark.
 _LONG_NUMBER = re.compile(r"[:,\[]\s*-?[0-9]{16}")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+# Never gives back: a pattern that might would note each letter of a long text, a hundred bytes for one.
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _BRACKETS = re.compile(r"[\[{]|[\]}]")
 
 

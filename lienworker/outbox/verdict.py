@@ -1,7 +1,8 @@
 """Decide what failed calls mean for their endpoint. Pure: the last calls go in, a verdict comes out.
 
 One failure among successes is not an outage: only its own rows wait. An endpoint pauses, for exactly what it asked,
-when a 429 comes and two or more of the twenty calls before it were 429 as well (or nothing but failures came lately).
+when a 429 comes and three or more of the twenty calls before it were 429 as well (or one, where nothing was answered
+lately).
 It is taken for down on a run of failures, or at once on what no luck and no row can cause.
 """
 
@@ -13,9 +14,12 @@ from enum import Enum
 ANSWERED, LIMITED, FAILED, SURE = "a", "r", "f", "x"
 #: This call and the twenty before it.
 REMEMBERED = 21
-#: So many 429 among those are a pause: this one, and two before it. At 3 % of 429 that is one pause in 400 calls; with
-#: one before it, as rejected, it would be one in 110, and a Gateway that asks for 2 s would idle most of the time.
-_MANY_LIMITED = 3
+#: So many 429 among those are a pause: this one, and three before it. A pause costs every row what one 429 asked for,
+#: so it must tell a limit from chance: 3 % of 429 lead to one pause in some 1,500 calls, 40 % to one at once. With two
+#: before it, as tried, it was one in 350, and a drain of ready results ran at 0.33 of its rate.
+MANY_LIMITED = 4
+#: The same where nothing was answered lately.
+_LIMITED_IN_A_RUN = 2
 #: So many calls in a row without an answer are a run.
 _RUN = 5
 
@@ -43,7 +47,7 @@ def judge(before: str, group: str) -> Verdict:
     is_run = ANSWERED not in group and ANSWERED not in remember(before, group)[-_RUN:]
     if FAILED in group and is_run:
         return Verdict.OPEN
-    if LIMITED in group and _most_limited(before, group) >= (_MANY_LIMITED - 1 if is_run else _MANY_LIMITED):
+    if LIMITED in group and _most_limited(before, group) >= (_LIMITED_IN_A_RUN if is_run else MANY_LIMITED):
         return Verdict.PAUSE
     return Verdict.GO_ON
 

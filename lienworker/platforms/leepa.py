@@ -20,7 +20,7 @@ _TABLES = {
     "sales": Path("//div[@id='SalesDetails']//table[contains(@class, 'detailsTable')]"),
 }
 _LABELS = Labels(Path("//table[contains(concat(@class, ' '), 'appraisalDetails ')]//tr/th[1]"))
-_ROOMS = re.compile(r"(\d+)\s*/\s*([\d.]+)")
+_ROOMS = re.compile(r"(?<!\d)(\d{1,4})\s*/\s*(\d{1,4}(?:\.\d{1,4})?)")
 _NAMES = {"1st year building on tax roll": "", "total bedrooms bathrooms": ""}
 _USE = Path("//table[contains(@class, 'appraisalAttributes')][.//th[normalize-space()='Land Tracts']]//tr[td]")
 

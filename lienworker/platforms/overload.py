@@ -36,11 +36,13 @@ _LONG = 10_000
 _LONG_TAG = re.compile(rf"<[a-zA-Z][^<>]{{{_LONG},}}")
 _SHORTEST_TAG = len("<b>")
 _TAG = re.compile("<[a-zA-Z]")
-#: The attributes of a tag as libxml2 reads them, with brackets in names and in quotes; never gives back. Exact, and as
-#: dear as a twentieth of a parse: for long pages. In shorter ones such a tag costs a few seconds at most.
-_MANY_ATTRIBUTES = re.compile(
-    r"""<[a-zA-Z][^\s/>]*+(?:[\s/]++[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)?+)?+)"""
-    rf"""{{{_MOST_ATTRIBUTES}}}"""
+#: An attribute as libxml2 reads it, with brackets in names and, as `but` allows, in quotes; never gives back.
+_ATTRIBUTE = r"""(?:[\s/]++[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"{but}]*+"|'[^'{but}]*+'|[^\s"'>][^\s>]*+)?+)?+)"""
+#: A tag; its group is there if it has many attributes. Exact, and as dear as a twentieth of a parse: for long pages. In
+#: shorter ones such a tag costs a few seconds at most. The look for them is a look ahead; what is passed over then is
+#: what cannot hold another tag. Otherwise a name with a thousand brackets in it is read a thousand times.
+_TAG_AND_ATTRIBUTES = re.compile(
+    rf"<[a-zA-Z][^\s/>]*+(?=({_ATTRIBUTE.format(but='')}{{{_MOST_ATTRIBUTES}}})?+){_ATTRIBUTE.format(but='<>')}*+"
 )
 _LONG_PAGE = 200_000
 _MANY = "the page is built to be slow: a tag has too many attributes"
@@ -79,8 +81,12 @@ def check_attributes(text: str, *, under_limits: bool) -> None:
         tag = None if under_limits else _TAG.search(text, start, end)
         if tag and end - tag.start() > _LONG and _is_overloaded(text[tag.start() : end]):
             raise HeavyPageError("the page has what may be a tag of many attributes")
-    if (under_limits or len(text) > _LONG_PAGE) and _MANY_ATTRIBUTES.search(text):
+    if (under_limits or len(text) > _LONG_PAGE) and _has_many_attributes(text):
         raise too_complex(_MANY) if under_limits else HeavyPageError(_MANY)
+
+
+def _has_many_attributes(text: str) -> bool:
+    return any(tag.lastindex for tag in _TAG_AND_ATTRIBUTES.finditer(text))
 
 
 def check_bytes(body: bytes) -> None:

@@ -51,9 +51,9 @@ def examine(settings: Settings, find_redis: Callable[[], str], *, deep: bool = F
     yield _storage(folder)
     integrity = _integrity()
     yield integrity
+    yield from _damage_note(folder, is_whole=integrity.is_well)
     if not integrity.is_well:
         return  # nothing else that it says can be believed
-    yield from _damage_note(folder)
     with database.atomic("DEFERRED"):  # one view of the data, while workers go on
         yield _references()
         yield _stranded()
@@ -115,10 +115,12 @@ def _integrity() -> Finding:
     return Finding("database", False, f"damaged ({lines}): stop everything, then {_REPAIR}")
 
 
-def _damage_note(folder: DataFolder) -> Iterator[Finding]:
-    """The database has just been found whole: a note that says otherwise keeps the stack from starting for nothing."""
+def _damage_note(folder: DataFolder, *, is_whole: bool) -> Iterator[Finding]:
+    """Name the note that keeps the stack from starting; one that the database refutes, whole as it is, goes."""
     words = damage.known_damage(folder)
-    if words:
+    if words and not is_whole:
+        yield Finding("damage note", False, f"{folder.damage_note} says {words}: no stack starts before the repair")
+    elif words:
         folder.damage_note.unlink(missing_ok=True)
         yield Finding("damage note", True, f"said {words}, but the database is whole: removed, the stack may start")
 

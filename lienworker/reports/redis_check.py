@@ -29,12 +29,19 @@ def redis_finding(settings: Settings, find_server: Callable[[], str]) -> Finding
     if settings.redis_url:
         return _try_out(settings, "REDIS_URL", "start that Redis, or mend REDIS_URL")
     folder = DataFolder(settings.data_dir)
-    if folder.holders.is_dir() and is_stack_running(folder) and folder.redis_socket.exists():
+    if _has_private_server(folder):
         return _try_out(settings, "the private server", "the log folder's redis.log says more; restart the stack")
     try:
         return Finding("redis", True, f"private server: {find_server()}")
     except LienworkerError as problem:
         return Finding("redis", False, str(problem))
+
+
+def _has_private_server(folder: DataFolder) -> bool:
+    try:
+        return folder.holders.is_dir() and is_stack_running(folder) and folder.redis_socket.exists()
+    except OSError:  # a disk that is read-only or fails: that is said where the database is looked at
+        return False
 
 
 def _try_out(settings: Settings, who: str, remedy: str) -> Finding:

@@ -10,6 +10,8 @@ from lienworker.settings import Settings
 from lienworker.stack import redis_server
 from lienworker.store.folder import DataFolder
 
+#: Ourselves, without the folder that the operator stands in: in a shared one anybody may have put a `redis.py`.
+_PYTHON = [sys.executable, "-P", "-m"]
 #: How long a worker may take to stop, ms; then it is killed, and its leases are freed.
 _WORKER_STOP_MS = 5_000
 
@@ -44,13 +46,13 @@ def parts_of(settings: Settings, folder: DataFolder, choice: Choice = PLAIN) -> 
 
 
 def _all_parts(settings: Settings, folder: DataFolder, choice: Choice) -> list[Part]:
-    dramatiq, watch = [sys.executable, "-m", "dramatiq"], []
+    dramatiq, watch = [*_PYTHON, "dramatiq"], []
     if choice.watch:
         # Its script: a module that starts itself again forgets its virtual environment. And the pattern, since watchdog
         # 7 takes Dramatiq's own `*.py` for files at the very top.
         dramatiq = [str(Path(sys.executable).with_name("dramatiq"))]
         watch = ["--watch", str(choice.watch.absolute()), "--watch-include", "**/*.py"]
-    web = [Part("web", [sys.executable, "-m", "lienworker", "web"])] if choice.with_web and settings.web_port else []
+    web = [Part("web", [*_PYTHON, "lienworker", "web"])] if choice.with_web and settings.web_port else []
     redis = [] if settings.redis_url else [Part("redis", redis_server.command(folder), folder.redis_socket)]
     return [
         *redis,
@@ -58,6 +60,7 @@ def _all_parts(settings: Settings, folder: DataFolder, choice: Choice) -> list[P
             "workers",
             [
                 *dramatiq, "lienworker.actors",
+                "--path",  # of Dramatiq's own for modules: none, and not the folder that we are in
                 "--processes", str(settings.process_count),
                 "--threads", str(settings.threads),
                 "--worker-shutdown-timeout", str(_WORKER_STOP_MS),
@@ -65,6 +68,6 @@ def _all_parts(settings: Settings, folder: DataFolder, choice: Choice) -> list[P
                 *watch,
             ],
         ),
-        Part("schedule", [sys.executable, "-m", "lienworker.stack.schedule"]),
+        Part("schedule", [*_PYTHON, "lienworker.stack.schedule"]),
         *web,
     ]  # fmt: skip

@@ -34,4 +34,5 @@ if __name__ == "__main__":
 
     broker.goes_on_without_redis = True
     broker.add_middleware(Ticks())
-    sys.exit(main(make_argument_parser().parse_args(["lienworker.actors"])))
+    # No path of its own for modules: it would be the folder that we are in, whoever may write there.
+    sys.exit(main(make_argument_parser().parse_args(["lienworker.actors", "--path"])))

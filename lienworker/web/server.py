@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from aiohttp.typedefs import Handler
 from yarl import URL
 
 from lienworker import __version__
-from lienworker.errors import LienworkerError
+from lienworker.errors import STORAGE_FAULTS, LienworkerError
 from lienworker.store.database import DATABASE_TROUBLE, close
 from lienworker.text_safety import redacted, without_passwords
 from lienworker.web.door import Door
@@ -153,8 +154,15 @@ class Server:
                 raise
             return self._trouble(request, problem.reason, f"{problem.status}: {problem.reason}", problem.status)
         except (LienworkerError, *DATABASE_TROUBLE) as problem:
-            logger.warning("%s: %s", request.path, problem, extra={"action": "web"})
-            return self._trouble(request, "The storage", f"The storage cannot be used: {problem}", 503)
+            return self._storage_trouble(request, str(problem))
+        except OSError as problem:
+            if problem.errno not in STORAGE_FAULTS:  # a visitor who is gone, or a bug
+                raise
+            return self._storage_trouble(request, os.strerror(problem.errno))
+
+    def _storage_trouble(self, request: web.Request, words: str) -> web.Response:
+        logger.warning("%s: %s", request.path, words, extra={"action": "web"})
+        return self._trouble(request, "The storage", f"The storage cannot be used: {words}", 503)
 
     def _trouble(self, request: web.Request, title: str, text: str, status: int) -> web.Response:
         if request.path.startswith("/api/"):

@@ -87,11 +87,11 @@ def test_a_large_page_that_waits_for_its_share_does_not_run_out_of_time() -> Non
         async def handler(request: web.BaseRequest) -> web.Response:
             return web.Response(body=body)
 
-        limits = {"max_bytes": 2_000_000, "body_budget": 2_000_000, "total_timeout": 1.0, "read_timeout": 30}
+        limits = {"max_bytes": 2_000_000, "body_budget": 2_000_000, "total_timeout": 3.0, "read_timeout": 30}
         async with site(handler) as county, fetcher(**limits) as one:
             first = page(await one.fetch(FetchRequest(f"{county.url}/1")))
             second = asyncio.create_task(one.fetch(FetchRequest(f"{county.url}/2")))
-            await asyncio.sleep(1.5)  # longer than a fetch may take
+            await asyncio.sleep(4)  # longer than a fetch may take
             assert not second.done(), "the first one is still held"
             del first
             gc.collect()
@@ -102,13 +102,16 @@ def test_a_large_page_that_waits_for_its_share_does_not_run_out_of_time() -> Non
 
 def test_a_share_comes_back_when_a_page_fails_or_is_given_up() -> None:
     async def story() -> None:
-        release = asyncio.Event()
+        is_hanging, is_asked, release = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         async def handler(request: web.BaseRequest) -> web.StreamResponse:
+            if request.path == "/page":
+                is_asked.set()
             response = web.StreamResponse()
             await response.prepare(request)
             await response.write(b"x" * 1_500_000)
             if request.path == "/hangs":
+                is_hanging.set()
                 await release.wait()
             if request.path == "/large":
                 await response.write(b"x" * 1_500_000)
@@ -118,8 +121,9 @@ def test_a_share_comes_back_when_a_page_fails_or_is_given_up() -> None:
             for _ in range(3):
                 assert failure(await one.fetch(FetchRequest(f"{county.url}/large"))).reason == "too_large"
             hanging = asyncio.create_task(one.fetch(FetchRequest(f"{county.url}/hangs")))
+            await is_hanging.wait()
             waiting = asyncio.create_task(one.fetch(FetchRequest(f"{county.url}/page")))
-            await asyncio.sleep(0.2)
+            await is_asked.wait()
             hanging.cancel()
             assert len(page(await waiting).body) == 1_500_000
             release.set()

@@ -103,9 +103,9 @@ def test_odd_bytes_in_headers_spoil_nothing() -> None:
 
 
 def test_a_page_that_drips_for_ever_is_cut_by_the_total_time_out() -> None:
-    failed = fetched_from(replying(HEAD + b"\r\n", then=drip), total_timeout=0.4)
+    failed = fetched_from(replying(HEAD + b"\r\n", then=drip), total_timeout=1.5)  # the headers come in time
     assert (failed.reason, failed.retryable, failed.host_fault) == ("timeout", True, False)
-    assert 300 <= failed.elapsed_ms < 20_000
+    assert 1_400 <= failed.elapsed_ms < 20_000
 
 
 def test_redirects_that_drip_share_one_total_time_out() -> None:
@@ -122,7 +122,7 @@ def test_redirects_that_drip_share_one_total_time_out() -> None:
 
 
 def test_a_site_that_stops_sending_is_cut_by_the_read_time_out() -> None:
-    failed = fetched_from(replying(HEAD + b"\r\nhello", then=never_answers), read_timeout=0.1)
+    failed = fetched_from(replying(HEAD + b"\r\nhello", then=never_answers), read_timeout=1.0)  # the same
     assert (failed.reason, failed.host_fault) == ("timeout", False)
     assert failed.elapsed_ms < 20_000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -62,6 +63,16 @@ def test_what_needs_mending_is_seen(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize("text", ["[1]", "null", "", ' {"a": 1}', '{"a": "ü"}'])
 def test_text_that_the_store_does_not_write_is_looked_at(text: str) -> None:
     assert not is_plain_object(text)
+
+
+def test_a_long_text_is_passed_over_in_little_memory() -> None:
+    text = json.dumps({"wide": [[]] * 300, "legal_description": "LOT 3 " * 200_000})
+    tracemalloc.start()
+    try:
+        assert is_plain_object(text)
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(("levels", "is_fit"), [(MAX_DEPTH - 1, True), (MAX_DEPTH + 2, False)])

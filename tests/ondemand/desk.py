@@ -116,15 +116,26 @@ class Desk:
 
     def collect(self, seconds: float = 0.0) -> None:
         """Polls as a turn does: until nothing more comes for now, or until the time is over."""
-        with write("test"):
-            execute("INSERT OR REPLACE INTO turns VALUES ('collect', ?, '')", (self.runtime.holder.id,))
-        collector = Collector(self.runtime)
+        collector = self._collector()
         deadline = time.monotonic() + (seconds or PATIENCE)
         looks_in_vain = 0  # one alone says little: on a busy machine its time may be over before it has begun
         while time.monotonic() < deadline and (seconds or looks_in_vain < 3):
             before = len(self.gateway.state.calls("work"))
             collector.run(time.monotonic() + 0.01)
             looks_in_vain = looks_in_vain + 1 if len(self.gateway.state.calls("work")) == before else 0
+
+    def collect_until(self, is_so: Callable[[], Any]) -> None:
+        """Poll as a turn does, until this is so."""
+        collector = self._collector()
+        deadline = time.monotonic() + PATIENCE
+        while not is_so():
+            assert time.monotonic() < deadline, self.gateway.state.calls("work")
+            collector.run(time.monotonic() + 0.01)
+
+    def _collector(self) -> Collector:
+        with write("test"):
+            execute("INSERT OR REPLACE INTO turns VALUES ('collect', ?, '')", (self.runtime.holder.id,))
+        return Collector(self.runtime)
 
     def fetch_and_scrape(self) -> None:
         with self.runtime.holder.lease() as token:

@@ -48,7 +48,7 @@ class Harbour:
         """Whatever the loop had to do is done."""
         before = list(self.left)
         for _ in range(3):
-            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self.loop).result(5)
+            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self.loop).result(60)
         assert self.left == before
 
 

@@ -393,8 +393,8 @@ def test_a_pause_is_kept_though_calls_that_were_under_way_succeed_later(here: De
     gateway.fault("slow", endpoint="raw", seconds=0.4, count=2)  # of the first four calls, two are refused at once
     here.upload()
     first = next(call for call in gateway.state.calls("raw") if call.status == 429)
-    too_early = [call.time - first.time for call in gateway.state.calls("raw") if 0.39 < call.time - first.time < 1.9]
-    assert too_early == []
+    before_its_end = [call.time - first.time for call in gateway.state.calls("raw") if call.time - first.time < 1.9]
+    assert len(before_its_end) <= 4, "only those that were under way"
 
 
 def test_a_pause_is_not_shortened_by_a_failure_of_a_call_that_was_under_way(here: Desk) -> None:

@@ -15,12 +15,12 @@ from lienworker.outbox.verdict import REMEMBERED, Verdict, judge, remember
         ("", "r", Verdict.GO_ON),  # nothing else is known
         ("", "rr", Verdict.PAUSE),  # nothing else came
         ("r", "r", Verdict.PAUSE),
-        ("aarar", "r", Verdict.PAUSE),  # two of the twenty before it
-        ("aaaar", "r", Verdict.GO_ON),  # one of them
-        ("r" + 18 * "a" + "r", "r", Verdict.PAUSE),  # the first of them is the twentieth before it
-        ("rr" + 20 * "a", "r", Verdict.GO_ON),  # both are older than that
-        ("r" + 19 * "a" + "r", "r", Verdict.GO_ON),
-        ("a", "rararaaaaaaaaaaaaaaaaaaaaaaaaaaaa", Verdict.PAUSE),  # many ended together: the worst moment counts
+        ("arrar", "r", Verdict.PAUSE),  # three of the twenty before it
+        ("aarar", "r", Verdict.GO_ON),  # two of them
+        ("r" + 17 * "a" + "rr", "r", Verdict.PAUSE),  # the first of them is the twentieth before it
+        ("rrr" + 20 * "a", "r", Verdict.GO_ON),  # all are older than that
+        ("r" + 18 * "a" + "rr", "r", Verdict.GO_ON),
+        ("a", "rarararaaaaaaaaaaaaaaaaaaaaaaaaaaaa", Verdict.PAUSE),  # many ended together: the worst moment counts
         ("aaaaa", "f", Verdict.GO_ON),  # a lone 5xx, reset or time-out
         ("affff", "f", Verdict.OPEN),  # a run of five
         ("afff", "f", Verdict.GO_ON),

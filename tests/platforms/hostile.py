@@ -93,6 +93,8 @@ PAGES: dict[str, Callable[[int], bytes]] = {
     "one cell": lambda size: b"<table><tr><td>Legal Description</td><td>" + b"LOT 3 BLK 7 " * (size // 12),
     "brackets among attributes": lambda size: b"<div " + b" ".join(b"a%d<=1" % n for n in range(size // 9)) + b">x",
     "brackets in quotes": lambda size: b"<div " + b" ".join(b"a%d='>'" % n for n in range(size // 10)) + b">x",
+    "brackets in a name": lambda size: b"<a" * (size // 40) + b"a" * size,
+    "brackets before a long name": lambda size: b"<a" + b" <a" * 990 + b"a" * size,
     "captcha words": lambda size: b"<p>" + b"type=passwortype='passwor" * (size // 25),
     "json of many names": lambda size: (
         b"[" + b",".join(b'{"name%d":1,"owner":2}' % n for n in range(size // 24)) + b"]"

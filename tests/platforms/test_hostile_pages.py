@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from pathlib import Path
 
 import pytest
 from hostile import PAGES
@@ -11,6 +12,7 @@ from hostile import PAGES
 from lienworker.errors import PageError
 from lienworker.platforms import Page, Target, default_registry
 
+PAGES_OF_COUNTIES = Path(__file__).parents[1] / "fixtures" / "pages"
 SMALL, LARGE = 100_000, 400_000
 
 
@@ -54,6 +56,14 @@ def test_a_page_that_is_built_to_be_slow_is_refused_at_once(name: str) -> None:
         default_registry().parse(Page("http://county.example/", body, "text/html", None, 200), Target("generic"))
     assert problem.value.reason == "too_complex"
     assert not problem.value.retryable
+    assert time.thread_time() - started < 5
+
+
+def test_a_number_of_rooms_without_end_is_read_once() -> None:
+    page = (PAGES_OF_COUNTIES / "leepa.html").read_bytes().replace(b"2 / 3.0", b"1" * 30_000)
+    started = time.thread_time()
+    parsed = default_registry().parse(Page("http://county.example/", page, "text/html", None, 200), Target("leepa"))
+    assert "bedrooms" not in parsed.record
     assert time.thread_time() - started < 5
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,21 @@ def test_no_way_of_writing_attributes_hides_how_many_there_are(filling: str) -> 
     assert problem.value.reason == "too_complex"
     with pytest.raises(PageError, match="attributes"):
         check_attributes(text, under_limits=False)
+
+
+@pytest.mark.parametrize(
+    "before", ["<a<a", "<a <b <c", "<!-- <a b='-->' ", "<a b='<c' ", "<script>a<b c='</script>' ", "<a x<b = 'c d' "]
+)
+def test_nothing_in_front_of_a_tag_hides_its_attributes(before: str) -> None:
+    text = before + "<div " + " ".join(f"x{n}='>'" for n in range(30_000)) + ">"
+    with pytest.raises(PageError, match="attributes"):
+        check_attributes(text, under_limits=True)
+
+
+def test_a_name_full_of_brackets_is_read_once() -> None:
+    started = time.thread_time()
+    check_attributes("<a" * 10_000 + "a" * 500_000, under_limits=False)
+    assert time.thread_time() - started < 5
 
 
 def test_a_long_script_that_compares_is_no_tag() -> None:

@@ -166,7 +166,9 @@ def test_a_repair_and_a_restore_open_nothing_either(tmp_path: Path) -> None:
         node.doctor()
 
 
-@pytest.mark.parametrize("command", [("import",), ("run",), ("results", "export", "--output")])
+@pytest.mark.parametrize(
+    "command", [("import",), ("run",), ("results", "export", "--output"), ("analyze", "--html")], ids=" ".join
+)
 @pytest.mark.parametrize("suffix", ["", "-wal"])
 def test_a_person_who_names_the_database_as_a_file_is_told(busy: Busy, command: tuple[str, ...], suffix: str) -> None:
     name = f"{busy.node.data / 'lienworker.db'}{suffix}"

@@ -74,11 +74,14 @@ def _is_paused(node: Node) -> bool:
 
 
 def _nothing_moves(site: DemoSite, seconds: float) -> None:
-    """The site is left alone for so long; what was in the air may still come in at first."""
-    time.sleep(1)
-    before = len(site.log)
-    time.sleep(seconds)
-    assert len(site.log) == before
+    """The site is left alone for so long, once all has come in that was in the air."""
+
+    def is_quiet() -> bool:
+        before = len(site.log)
+        time.sleep(seconds)
+        return len(site.log) == before
+
+    wait_until(is_quiet, what="the site to be left alone")
 
 
 def _story(node: Node, site: DemoSite, tmp_path: Path, take_away: contextlib.AbstractContextManager[None]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lienworker.cli.common import print_json, print_json_list
+from lienworker.cli.output import print_json, print_json_list
 from lienworker.store.database import execute, open_store, write
 from lienworker.store.monitor import each_result, list_results
 from lienworker.store.queries import TaskFilter

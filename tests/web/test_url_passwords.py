@@ -96,6 +96,18 @@ def test_only_what_stands_before_the_at_sign_goes() -> None:
     assert redacted({"u": [URL, (URL, 3)]}) == {"u": [without_passwords(URL), (without_passwords(URL), 3)]}
 
 
+@pytest.mark.parametrize("mark", ["'", '"', " ", "@", "'@\""])
+def test_no_character_in_a_password_lets_it_be_seen(mark: str) -> None:
+    """The Gateway may send any: only an import refuses addresses with a password."""
+    url = f"http://clerk:pw{mark}5f6e@county.example/x"
+    assert redacted({"url": url}) == {"url": "http://***@county.example/x"}
+
+
+def test_an_apostrophe_in_a_password_ends_it_in_no_sentence() -> None:
+    assert without_passwords("no reply from 'http://me:it's@h.example/x'") == "no reply from 'http://***@h.example/x'"
+    assert without_passwords('{"u":"http://h.example","m":"a@b"}') == '{"u":"http://h.example","m":"a@b"}'
+
+
 def test_no_field_of_a_log_line_has_a_password_or_the_monitors_token() -> None:
     import logging
 
