@@ -43,7 +43,7 @@ def _page(context: click.Context, see_also: list[str]) -> str:
         "SEE ALSO": "\n".join(f"{other}(1)" for other in see_also),
     }
     head = f'.TH "{name.upper()}" "1" "" "lienworker {__version__}" "lienworker manual"\n'
-    return head + "".join(f'.SH "{title}"\n.nf\n{_safe(text.strip())}\n.fi\n' for title, text in sections.items())
+    return head + "".join(f".SH {title}\n.nf\n{_safe(text.strip())}\n.fi\n" for title, text in sections.items())
 
 
 def _exit_codes() -> str:
