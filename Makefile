@@ -9,7 +9,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-outage bench-parse clean bench-web screenshots year
 .PHONY: bench bench-growth bench-hosts bench-hostile fuzz
 .PHONY: chaos
-.PHONY: dev hooks site lint-containers man build test-minimum test-repeat
+.PHONY: deps dev hooks site lint-containers man build test-minimum test-repeat
 
 help:  ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +35,7 @@ TIMES ?= 10
 test-repeat: install  ## Run all tests again and again, every second time beside a busy core: make test-repeat TIMES=10
 	$(BIN)/python -m tests.repeat --times $(TIMES) --jobs $(JOBS)
 
-check: lint lint-containers types bandit site test  ## What CI runs: linters, types, bandit, documentation, tests
+check: lint lint-containers types deps bandit site test  ## What CI runs: linters, types, dependencies, bandit, documentation, tests
 
 lint: install  ## Check style
 	$(BIN)/ruff check .
@@ -73,6 +73,9 @@ site: install  ## Build the documentation in build/site; a broken link is an err
 types: install  ## Check types
 	$(BIN)/mypy
 
+deps: install  ## Check that what is imported is declared, and the other way around
+	$(BIN)/deptry .
+
 bandit: install  ## Look for what attackers like
 	$(BIN)/bandit -q -r lienworker -c pyproject.toml
 
@@ -96,8 +99,8 @@ dev: install  ## Run the stack and start its workers again when the code changes
 hooks: install  ## Check each commit before it is made
 	$(BIN)/pre-commit install
 
-docs: install  ## Make the reference pages docs/settings.md and docs/commands.md again
-	$(BIN)/python -m lienworker.cli.reference docs
+docs: install  ## Make the reference page docs/settings.md again
+	$(BIN)/python docs/settings_page.py > docs/settings.md
 
 fuzz: install  ## Read a hundred thousand damaged import files: make fuzz [MUTATIONS=100000] [SEED=1]
 	$(BIN)/python tests/intake/fuzzing.py --mutations $(or $(MUTATIONS),100000) --seed $(or $(SEED),1)

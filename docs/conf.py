@@ -6,8 +6,11 @@ from lienworker import __version__
 
 project = "lienworker"
 version = release = __version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_click"]
 myst_heading_anchors = 3
+# In the help of commands `this` is code, and -- stays as it is typed.
+default_role = "code"
+smartquotes = False
 html_theme = "furo"
 html_title = f"lienworker {__version__}"
 html_copy_source = False

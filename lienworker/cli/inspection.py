@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import asdict
@@ -65,11 +64,9 @@ def _pace_in_words(facts: dict[str, Any]) -> str:
 
 
 def _print_status(facts: dict[str, Any], health: Health) -> None:
-    colours = {"good": "green", "busy": "blue", "warn": "yellow", "bad": "red"}
-    # What the Gateway said is in it: a stranger's text must not move the cursor.
-    words = "".join(character if character.isprintable() else " " for character in health.words)
-    words = words if os.environ.get("NO_COLOR") else click.style(words, colours[health.level], bold=True)
-    echo(f"{facts['mode']}, {facts['data_dir']}: {words}\n")
+    colors = {"good": "green", "busy": "blue", "warn": "yellow", "bad": "red"}
+    echo(f"{facts['mode']}, {facts['data_dir']}: ", nl=False)
+    echo(f"{health.words}\n", color=colors[health.level])
     for place in facts["drift"]:
         echo(f"{place['words']}: `lienworker reparse` after a fix, or `lienworker platforms accept`.\n")
     for name in ("tasks", "outbox"):

@@ -7,6 +7,7 @@ the direction of the text, or show the password of an address.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
@@ -19,9 +20,15 @@ from lienworker.text_safety import redacted, visible, visible_json, without_pass
 _LAYOUT = "\n\t"
 
 
-def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
+def echo(message: object = "", *, err: bool = False, nl: bool = True, color: str | None = None) -> None:
     """Print a message with control characters spelled out and without the passwords of addresses."""
-    click.echo(visible(without_passwords(str(message)), keep=_LAYOUT), err=err, nl=nl)
+    text = visible(without_passwords(str(message)), keep=_LAYOUT)
+    click.echo(colored(text, color, bold=True) if color else text, err=err, nl=nl)
+
+
+def colored(text: str, color: str, *, bold: bool | None = None) -> str:
+    """Return the text in a color, unless NO_COLOR is set. Only for text that is harmless already."""
+    return text if os.environ.get("NO_COLOR") or not text else click.style(text, color, bold=bold)
 
 
 def confirm(question: str) -> None:

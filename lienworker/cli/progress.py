@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import click
 
+from lienworker.cli.output import colored
+
 _PLAIN_EVERY = 5.0
 _LONGEST_BAR, _SHORTEST_BAR = 20, 5
 
@@ -58,8 +60,8 @@ class Progress:
         words = words[: max(0, width - room - 3)]
         trouble = trouble[: max(0, width - room - 3 - len(words))]
         rest = " " * (width - room - 3 - len(words) - len(trouble))
-        bar = _coloured("#" * filled, "green") + " " * (room - filled)
-        click.echo(f"\r[{bar}] {words}{_coloured(trouble, 'red')}{rest}", nl=False, err=True)
+        bar = colored("#" * filled, "green") + " " * (room - filled)
+        click.echo(f"\r[{bar}] {words}{colored(trouble, 'red')}{rest}", nl=False, err=True)
         self.is_open = True
 
     def _words(self, done: int, total: int) -> str:
@@ -77,10 +79,6 @@ class Progress:
 
 def _is_terminal() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _coloured(text: str, colour: str) -> str:
-    return text if os.environ.get("NO_COLOR") or not text else click.style(text, colour)
 
 
 def _duration(seconds: float) -> str:

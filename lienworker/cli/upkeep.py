@@ -59,8 +59,8 @@ def purge(
 ) -> None:
     """Let go of what is old and delivered: tasks with their results, raw pages, finished steps.
 
-    How long each is kept is set by LIENWORKER_KEEP_…; a running stack does the same once an hour. What is not delivered
-    (waiting, held, parked) is never purged, nor its raw page. Works beside a running stack, except --vacuum.
+    How long each is kept is set by `LIENWORKER_KEEP_…`; a running stack does the same once an hour. What is not
+    delivered (waiting, held, parked) is never purged, nor its raw page. Works beside a running stack, except --vacuum.
     """
     from lienworker.outbox.retention import WHAT, plan
 

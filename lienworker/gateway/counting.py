@@ -8,10 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from lienworker.gateway.outcomes import Kind, Outcome, Refused, Unavailable
-
-#: Every word that a call may have come to.
-OUTCOMES = ("accepted", "refused", *(kind.value for kind in Kind))
+from lienworker.gateway.outcomes import Outcome, Refused, Unavailable
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -6,78 +6,23 @@ import os
 import re
 import subprocess  # systemctl and its kin, as argument lists  # nosec B404
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import jinja2
 
 from lienworker.errors import OperatorError
 
-#: The first line of what we write; a file without it is somebody else's.
-MARK = "# Made by `lienworker service install`; change it with `systemctl edit`, or it is lost with the next install.\n"
-_UNIT = """[Unit]
-Description=lienworker: {what}
-{more_unit}
-[Service]
-Type=exec
-ExecStart={command}
-Restart=always
-RestartSec=5
-# A wrong setting and a damaged database do not get better by themselves.
-RestartPreventExitStatus=2 4
-# The supervisor stops its parts itself; what is left after that is killed.
-KillMode=mixed
-TimeoutStopSec=30
-StateDirectory=lienworker
-StateDirectoryMode=0700
-WorkingDirectory=%S/lienworker
-Environment=LIENWORKER_DATA_DIR=%S/lienworker
-# Settings, one NAME=value a line (docs/settings.md).
-EnvironmentFile=-%E/lienworker/lienworker.env
-UMask=0077
-LimitNOFILE=65536
-TasksMax=1024
-NoNewPrivileges=yes
-RestrictSUIDSGID=yes
-RestrictRealtime=yes
-RestrictNamespaces=yes
-LockPersonality=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallErrorNumber=EPERM
-RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
-{hardening}
-[Install]
-WantedBy={wanted_by}
-"""
-# Not here: MemoryDenyWriteExecute, which ctypes does not survive everywhere; ProcSubset=pid, which hides load and
-# memory from the heartbeat.
-_SYSTEM_ONLY = """User=lienworker
-Group=lienworker
-SystemCallFilter=~@privileged
-CapabilityBoundingSet=
-AmbientCapabilities=
-DevicePolicy=closed
-KeyringMode=private
-PrivateDevices=yes
-PrivateTmp=yes
-PrivateUsers=yes
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHome=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectProc=invisible
-ProtectSystem=strict
-RemoveIPC=yes
-"""
-_NETWORK = "After=network-online.target\nWants=network-online.target"
-_TARGET = """[Unit]
-Description=lienworker: workers, schedule and monitor
-
-[Install]
-WantedBy={wanted_by}
-"""
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("lienworker.stack"),
+    autoescape=False,  # units are no HTML  # noqa: S701 # nosec B701
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    keep_trailing_newline=True,
+)
+#: How what we write begins; a file without it is somebody else's.
+_MARK = "# Made by `lienworker service"
+_WHOLE = {"lienworker.service": ("the whole stack", "up")}
 _PARTS = {
     "lienworker-workers.service": ("workers", "up --only workers"),
     "lienworker-schedule.service": ("schedule", "up --only schedule"),
@@ -105,11 +50,11 @@ class Service:
 
     @property
     def unit_folder(self) -> Path:
-        return self._under("etc/systemd/system") if self.is_system else _config() / "systemd" / "user"
+        return self.root / "etc/systemd/system" if self.is_system else _config() / "systemd" / "user"
 
     @property
     def settings_file(self) -> Path:
-        return (self._under("etc") if self.is_system else _config()) / "lienworker" / "lienworker.env"
+        return (self.root / "etc" if self.is_system else _config()) / "lienworker" / "lienworker.env"
 
     @property
     def control(self) -> tuple[str, ...]:
@@ -123,27 +68,16 @@ class Service:
         return not _HAS_REDIS.search(self.settings_file.read_text(encoding="utf-8", errors="replace"))
 
     def units(self) -> dict[str, str]:
-        """The text of each unit by its name."""
-        wanted_by = "multi-user.target" if self.is_system else "default.target"
-        if not self.in_parts:
-            return {"lienworker.service": self._unit("the whole stack", "up", "", wanted_by)}
-        more = "PartOf=lienworker.target"
-        parts = {
-            name: self._unit(what, arguments, more, "lienworker.target") for name, (what, arguments) in _PARTS.items()
+        """Return the text of each unit by its name."""
+        target = {"lienworker.target": self._rendered("lienworker.target")} if self.in_parts else {}
+        services = _PARTS if self.in_parts else _WHOLE
+        return target | {
+            name: self._rendered("lienworker.service", what=what, arguments=arguments)
+            for name, (what, arguments) in services.items()
         }
-        return {"lienworker.target": MARK + _TARGET.format(wanted_by=wanted_by), **parts}
 
-    def _unit(self, what: str, arguments: str, more_unit: str, wanted_by: str) -> str:
-        return MARK + _UNIT.format(
-            what=what,
-            command=f"{self.program} {arguments}",
-            more_unit="".join(line + "\n" for line in (_NETWORK if self.is_system else "", more_unit) if line),
-            hardening=_SYSTEM_ONLY if self.is_system else "",
-            wanted_by=wanted_by,
-        )
-
-    def _under(self, place: str) -> Path:
-        return self.root / place
+    def _rendered(self, template: str, **words: str) -> str:
+        return _TEMPLATES.get_template(template).render(vars(self) | words)
 
 
 @dataclass(frozen=True)
@@ -183,8 +117,7 @@ def _files(service: Service) -> Iterator[Step]:
 
 def _start_commands(service: Service) -> Iterator[Step]:
     if service.root != Path("/"):  # an image: nothing runs there yet
-        names = service.units()
-        yield _call("systemctl", f"--root={service.root}", "enable", *names)
+        yield _call("systemctl", f"--root={service.root}", "enable", *service.units())
         return
     if service.is_system:
         yield _call("systemd-sysusers", "lienworker.conf")
@@ -194,9 +127,7 @@ def _start_commands(service: Service) -> Iterator[Step]:
 
 def uninstall_steps(service: Service) -> list[Step]:
     """Removes all of our units, whichever are there. Data, settings and user stay."""
-    whole = Service(service.program, service.is_system, in_parts=False, root=service.root)
-    parts = Service(service.program, service.is_system, in_parts=True, root=service.root)
-    names = [name for name in {**parts.units(), **whole.units()} if _is_ours(service.unit_folder / name)]
+    names = [name for name in ("lienworker.target", *_PARTS, *_WHOLE) if _is_ours(service.unit_folder / name)]
     if not names:
         raise OperatorError(f"There are no units of ours in {service.unit_folder}.")
     removals = [Step(f"remove {service.unit_folder / name}", service.unit_folder / name) for name in names]
@@ -212,7 +143,7 @@ def _check(service: Service) -> None:
             f"{service.program} is where a hardened service cannot look; install lienworker under /opt or /usr/local, "
             "name another one with --program, or use --user."
         )
-    other = Service(service.program, service.is_system, not service.in_parts, service.root).main_unit
+    other = replace(service, in_parts=not service.in_parts).main_unit
     if _is_ours(service.unit_folder / other):
         raise OperatorError(f"{other} is installed, and two stacks cannot share a folder; `service uninstall` first.")
     for name in service.units():
@@ -222,7 +153,7 @@ def _check(service: Service) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    return path.exists() and path.read_text(encoding="utf-8", errors="replace").startswith(MARK[:30])
+    return path.exists() and path.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
 
 
 def _write(path: Path, text: str) -> Step:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import all_rows, dict_rows, execute, one_row, write
+from lienworker.store.database import all_rows, dict_rows, execute, write
 
 #: Older runs than this many are forgotten: each keeps a record a page.
 KEPT_RUNS = 20
@@ -68,20 +68,10 @@ def run(run_id: int) -> dict[str, Any] | None:
 def pages_of(run_id: int) -> Iterator[RunPage]:
     """In the order of their tasks, so that two runs can be walked side by side."""
     columns = "task_id, platform, state, county, parcel_id, reason, data"
-    for *about, data in execute(f"SELECT {columns} FROM run_pages WHERE run_id = ? ORDER BY task_id", (run_id,)):
-        yield _run_page((*about, data))
-
-
-def page_in(run_id: int, task_id: str) -> RunPage | None:
-    columns = "task_id, platform, state, county, parcel_id, reason, data"
-    row = one_row(f"SELECT {columns} FROM run_pages WHERE run_id = ? AND task_id = ?", (run_id, task_id))
-    return _run_page(row) if row else None
-
-
-def _run_page(row: tuple[Any, ...]) -> RunPage:
-    task_id, platform, state, county, parcel_id, reason, data = row
-    record = json.loads(zlib.decompress(data)) if data is not None else None
-    return RunPage(task_id, platform, state, county, parcel_id, reason, record)
+    for row in execute(f"SELECT {columns} FROM run_pages WHERE run_id = ? ORDER BY task_id", (run_id,)):
+        found = dict(zip(columns.split(", "), row, strict=True))
+        packed = found.pop("data")
+        yield RunPage(**found, data=None if packed is None else json.loads(zlib.decompress(packed)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,9 +111,6 @@ class Guard:
         # A bare address cannot be rebound; but a server on loopback is called by nothing else.
         return address.is_loopback or not is_loopback(self.host)
 
-    def knows_token(self, offered: str) -> bool:
-        return self.judge(offered) is Verdict.RIGHT
-
     def judge(self, offered: str) -> Verdict:
         if _same(offered, self.ticket):
             return Verdict.RIGHT

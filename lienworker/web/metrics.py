@@ -1,10 +1,13 @@
-"""`/metrics` in Prometheus's text format, from tallies and rollups. Every label has a bounded set of values."""
+"""`/metrics` in Prometheus's text format, from tallies and rollups. Every label has a bounded set of values.
+
+`prometheus-client` would write the text, too: in as many lines, since every figure is read from the database and none
+is kept in memory, and with 40 ms more to import.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from lienworker.outbox.breaker import breakers
 from lienworker.outbox.uploads import ENDPOINTS
@@ -20,72 +23,60 @@ _MB = 1_000_000
 _TASK_BOUNDS = ("1", "5", "15", "60", "300", "900", "3600", "14400", "86400", "+Inf")
 _FETCH_BOUNDS = ("50", "100", "250", "500", "1000", "2500", "5000", "10000", "30000", "+Inf")
 
+#: The value of each series by those of its labels, in their order; by a mere string where there is one label.
+_Values = Mapping[str, float] | Mapping[tuple[()], float] | Mapping[tuple[str, str], float]
+
 
 def metrics(place: Place, names: Names) -> str:
-    return "\n".join(_lines(place, names)) + "\n"
+    return "".join(f"{line}\n" for line in _lines(place, names))
 
 
 def _lines(place: Place, names: Names) -> Iterator[str]:
     facts = facts_of(place.folder)
-    yield from _metric("lienworker_tasks", "gauge", "Tasks by status.", _by("status", facts["tasks"]))
-    yield from _metric("lienworker_outbox_rows", "gauge", "Outbox rows by topic and state.", _outbox())
-    ages = {_labels(topic=topic): minutes * 60 for topic, minutes in oldest_by_topic(rollups.this_minute()).items()}
-    yield from _metric("lienworker_oldest_waiting_seconds", "gauge", "Age of the oldest waiting row.", ages)
-    ended = {key: n for key, (n, _) in rollups.sums("task").items()}
-    yield from _metric("lienworker_tasks_ended_total", "counter", "Tasks that ended.", _by("status", ended))
-    pages = names.bounded("platform", {key: n for key, (n, _) in rollups.sums("fetch").items()})
-    yield from _metric(
-        "lienworker_pages_fetched_total", "counter", "Pages fetched, by platform.", _by("platform", pages)
-    )
-    tries = {key: n for key, (n, _) in rollups.sums("try").items()}
-    yield from _metric(
-        "lienworker_tries_failed_total", "counter", "Tries that failed, by topic and reason.", _tries(names, tries)
-    )
-    yield from _metric("lienworker_fetches_total", "counter", "Fetches by class of host and outcome.", _fetches(names))
+    yield from _gauge("tasks", "Tasks by status.", facts["tasks"], "status")
+    yield from _gauge("outbox_rows", "Outbox rows by topic and state.", _outbox(), "topic", "state")
+    ages = {topic: minutes * 60 for topic, minutes in oldest_by_topic(rollups.this_minute()).items()}
+    yield from _gauge("oldest_waiting_seconds", "Age of the oldest waiting row.", ages, "topic")
+    yield from _counter("tasks_ended", "Tasks that ended.", _counts("task"), "status")
+    pages = names.bounded("platform", _counts("fetch"))
+    yield from _counter("pages_fetched", "Pages fetched, by platform.", pages, "platform")
+    tries = _tries(names, _counts("try"))
+    yield from _counter("tries_failed", "Tries that failed, by topic and reason.", tries, "topic", "reason")
+    fetches = _fetches(names)
+    yield from _counter("fetches", "Fetches by class of host and outcome.", fetches, "host_class", "outcome")
     yield from _gateway()
-    yield from _histogram("lienworker_task_seconds", "From arrival to end.", "task_seconds", _TASK_BOUNDS, 1)
-    yield from _histogram("lienworker_fetch_seconds", "Fetching a page.", "fetch_ms", _FETCH_BOUNDS, 1000)
-    yield from _metric("lienworker_workers", "gauge", "Living worker processes.", {"": len(facts["workers"])})
-    yield from _metric("lienworker_stack_up", "gauge", "1 while a stack runs.", {"": int(facts["stack_runs"])})
-    lanes_paused = {_labels(lane=name): _is_paused(facts, name) for name in ("intake", "fetch", "upload")}
-    yield from _metric("lienworker_paused", "gauge", "1 while a lane is paused.", lanes_paused)
-    drifting = {"": len(facts["drift"])}
-    yield from _metric("lienworker_counties_paused", "gauge", "Counties that the drift guard keeps back.", drifting)
-    yield from _space(place, facts)
-
-
-def _space(place: Place, facts: Mapping[str, Any]) -> Iterator[str]:
-    free = facts["disk_free_mb"] * _MB
-    yield from _metric("lienworker_disk_free_bytes", "gauge", "Free bytes on the data folder's disk.", {"": free})
+    yield from _histogram("task_seconds", "From arrival to end.", "task_seconds", _TASK_BOUNDS, 1)
+    yield from _histogram("fetch_seconds", "Fetching a page.", "fetch_ms", _FETCH_BOUNDS, 1000)
+    yield from _gauge("workers", "Living worker processes.", {(): len(facts["workers"])})
+    yield from _gauge("stack_up", "1 while a stack runs.", {(): int(facts["stack_runs"])})
+    paused = {pause["lane"] for pause in facts["pauses"]}
+    lanes_paused = {lane: int(lane in paused) for lane in ("intake", "fetch", "upload")}
+    yield from _gauge("paused", "1 while a lane is paused.", lanes_paused, "lane")
+    yield from _gauge("counties_paused", "Counties that the drift guard keeps back.", {(): len(facts["drift"])})
+    yield from _gauge("disk_free_bytes", "Free bytes on the data folder's disk.", {(): facts["disk_free_mb"] * _MB})
     if facts["data_mb"] is not None:
-        size = {"": facts["data_mb"] * _MB}
-        yield from _metric("lienworker_data_bytes", "gauge", "What the data folder takes, as last measured.", size)
+        size = {(): facts["data_mb"] * _MB}
+        yield from _gauge("data_bytes", "What the data folder takes, as last measured.", size)
     # Without a limit there is no series: a share of nothing would be no number.
-    if place.settings.data_max_mb:
-        most = {"": place.settings.data_max_mb * _MB}
-        yield from _metric("lienworker_data_max_bytes", "gauge", "What the data folder may take.", most)
+    if most := place.settings.data_max_mb:
+        yield from _gauge("data_max_bytes", "What the data folder may take.", {(): most * _MB})
 
 
-def _outbox() -> dict[str, int]:
-    return {_labels(topic=lane["topic"], state=state): n for lane in lanes() for state, n in lane["states"].items()}
+def _outbox() -> dict[tuple[str, str], int]:
+    return {(lane["topic"], state): n for lane in lanes() for state, n in lane["states"].items()}
 
 
 def _gateway() -> Iterator[str]:
     rows = breakers()
-    taken = {_labels(endpoint=row["endpoint"]): row["successes"] for row in rows}
-    yield from _metric("lienworker_gateway_accepted_total", "counter", "What the Gateway took.", taken)
-    calls = {_labels(**_call(key)): n for key, (n, _) in rollups.sums("gateway").items()}
-    yield from _metric("lienworker_gateway_calls_total", "counter", "Calls by endpoint and what they came to.", calls)
-    is_open = {_labels(endpoint=row["endpoint"]): row["is_open"] for row in rows}
-    yield from _metric("lienworker_breaker_open", "gauge", "1 while an endpoint's breaker is open.", is_open)
+    taken = {row["endpoint"]: row["successes"] for row in rows}
+    yield from _counter("gateway_accepted", "What the Gateway took.", taken, "endpoint")
+    calls = {_pair(key): n for key, n in _counts("gateway").items()}
+    yield from _counter("gateway_calls", "Calls by endpoint and what they came to.", calls, "endpoint", "outcome")
+    is_open = {row["endpoint"]: row["is_open"] for row in rows}
+    yield from _gauge("breaker_open", "1 while an endpoint's breaker is open.", is_open, "endpoint")
 
 
-def _call(key: str) -> dict[str, str]:
-    endpoint, _, outcome = key.partition("|")
-    return {"endpoint": endpoint, "outcome": outcome}
-
-
-def _fetches(names: Names) -> dict[str, int]:
+def _fetches(names: Names) -> Counter[tuple[str, str]]:
     """Hosts of one owner are one class: a platform's counties are its subdomains."""
     served: Counter[str] = Counter()
     failed: Counter[str] = Counter()
@@ -93,11 +84,11 @@ def _fetches(names: Names) -> dict[str, int]:
         served[host_class(host)] += good
         failed[host_class(host)] += bad
     named = names.chosen("host_class", served + failed)
-    found: Counter[str] = Counter()
+    found: Counter[tuple[str, str]] = Counter()
     for outcome, counts in (("served", served), ("failed", failed)):
         for name, n in counts.items():
-            found[_labels(host_class=name if name in named else OTHER, outcome=outcome)] += n
-    return dict(found)
+            found[name if name in named else OTHER, outcome] += n
+    return found
 
 
 def host_class(host: str) -> str:
@@ -109,51 +100,57 @@ def host_class(host: str) -> str:
     return ".".join(parts[-3:] if parts[-1] == "us" else parts[-2:])
 
 
-def _is_paused(facts: dict[str, list[dict[str, str]]], lane: str) -> int:
-    return int(any(pause["lane"] == lane for pause in facts["pauses"]))
-
-
-def _tries(names: Names, tries: Mapping[str, int]) -> dict[str, int]:
+def _tries(names: Names, tries: Mapping[str, int]) -> Counter[tuple[str, str]]:
     """Why an upload failed always has its name: those reasons are this program's own words, and few."""
     uploads = {key: n for key, n in tries.items() if key.partition("|")[0] in ENDPOINTS}
     steps = {key: n for key, n in tries.items() if key not in uploads}
-    found: Counter[str] = Counter()
+    found: Counter[tuple[str, str]] = Counter()
     for key, n in (names.bounded("reason", steps) | uploads).items():
-        found[_labels(**_try(key))] += n
-    return dict(found)
+        topic, reason = _pair(key)
+        found[topic, reason or OTHER] += n
+    return found
 
 
-def _try(key: str) -> dict[str, str]:
-    topic, _, reason = key.partition("|")
-    return {"topic": topic, "reason": reason or OTHER}
+def _counts(rollup: str) -> dict[str, int]:
+    return {key: n for key, (n, _) in rollups.sums(rollup).items()}
 
 
-def _by(label: str, counts: Mapping[str, int]) -> dict[str, int]:
-    return {_labels(**{label: name}): n for name, n in counts.items()}
+def _pair(key: str) -> tuple[str, str]:
+    first, _, second = key.partition("|")
+    return first, second
+
+
+def _gauge(name: str, words: str, values: _Values, *labels: str) -> Iterator[str]:
+    return _metric(name, "gauge", words, values, labels)
+
+
+def _counter(name: str, words: str, values: _Values, *labels: str) -> Iterator[str]:
+    return _metric(f"{name}_total", "counter", words, values, labels)
+
+
+def _metric(name: str, kind: str, words: str, values: _Values, labels: tuple[str, ...]) -> Iterator[str]:
+    yield from _head(name, kind, words)
+    for key, value in values.items():
+        texts = map(_escaped, (key,) if isinstance(key, str) else key)
+        pairs = ",".join(f'{label}="{text}"' for label, text in zip(labels, texts, strict=True))
+        yield f"lienworker_{name}{{{pairs}}} {value}" if pairs else f"lienworker_{name} {value}"
 
 
 def _histogram(name: str, words: str, rollup: str, bounds: tuple[str, ...], unit: int) -> Iterator[str]:
     found = rollups.sums(rollup)
-    yield f"# HELP {name} {words}"
-    yield f"# TYPE {name} histogram"
+    yield from _head(name, "histogram", words)
     seen = 0
     for bound in bounds:
         seen += found.get(bound, (0, 0))[0]
         shown = bound if bound == "+Inf" else f"{int(bound) / unit:g}"
-        yield f'{name}_bucket{{le="{shown}"}} {seen}'
-    yield f"{name}_sum {sum(total for _, total in found.values()) / unit:g}"
-    yield f"{name}_count {seen}"
+        yield f'lienworker_{name}_bucket{{le="{shown}"}} {seen}'
+    yield f"lienworker_{name}_sum {sum(total for _, total in found.values()) / unit:g}"
+    yield f"lienworker_{name}_count {seen}"
 
 
-def _metric(name: str, kind: str, words: str, values: Mapping[str, float]) -> Iterator[str]:
-    yield f"# HELP {name} {words}"
-    yield f"# TYPE {name} {kind}"
-    for labels, value in values.items():
-        yield f"{name}{labels} {value}"
+def _head(name: str, kind: str, words: str) -> tuple[str, str]:
+    return f"# HELP lienworker_{name} {words}", f"# TYPE lienworker_{name} {kind}"
 
 
-def _labels(**labels: str) -> str:
-    def escaped(text: str) -> str:
-        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-    return "{" + ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items()) + "}"
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

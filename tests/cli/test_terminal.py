@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from tests.node import Node
 
 #: Clears the screen, writes the window's title, turns the text around, and the same with 8-bit controls.
 ORDERS = "\x1b[2J\x1b]0;owned\x07\x9b2J\u202egnp.exe\u2066\x7f\r"
+#: None of the orders above is one.
+OUR_COLORS = re.compile(r"\x1b\[[0-9]{1,2}m")
 OBEYED = ("\x1b", "\x07", "\x9b", "\u202e", "\u2066", "\x7f")
 
 
@@ -59,9 +62,18 @@ COMMANDS = [
 @pytest.mark.parametrize("command", COMMANDS, ids=range(len(COMMANDS)))
 def test_no_command_passes_a_strangers_orders_on(hostile: Node, command: list[str]) -> None:
     for form in ([], ["--json"]):
-        _, said = hostile.on_terminal(*command, *form)
+        said = OUR_COLORS.sub("", hostile.on_terminal(*command, *form)[1])
         assert said
         assert not [order for order in OBEYED if order in said], (command, said)
+
+
+def test_status_has_its_color_on_a_terminal_and_none_elsewhere(node: Node) -> None:
+    _, said = node.on_terminal("status")
+    assert "\x1b[32m\x1b[1mNothing waits" in said
+    assert "\\x1b" not in said
+    _, plain = node.on_terminal("status", NO_COLOR="1")
+    assert ": Nothing waits" in plain
+    assert ": Nothing waits" in node.cli("status").stdout
 
 
 def test_a_file_that_is_imported_cannot_give_orders_either(node: Node, tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-#: Made from the program: its blocks are help texts.
-_GENERATED = {"commands.md", "settings.md"}
 _FENCE = re.compile(r"^(?:<!-- not run: (?P<why>.+?) -->\n+)?```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.M | re.S)
 
 
@@ -33,8 +31,6 @@ def documents() -> list[Path]:
 
 
 def blocks(page: Path) -> list[Block]:
-    if page.name in _GENERATED:
-        return []
     text = page.read_text()
     return [
         Block(str(page.relative_to(ROOT)), text.count("\n", 0, m.start()) + 1, m["kind"].strip(), m["text"], m["why"])

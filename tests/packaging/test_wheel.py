@@ -48,7 +48,9 @@ def test_the_demo_works_with_the_lowest_versions_that_are_allowed(lowest: Instal
 
 def test_the_wheel_has_what_the_program_needs_and_no_more(installed: Installed) -> None:
     names = set(zipfile.ZipFile(installed.wheel).namelist())
-    wanted = tracked("lienworker/**/*.py", "lienworker/**/*.sql", "lienworker/web/[st]*/*.*")
+    wanted = tracked(
+        "lienworker/**/*.py", "lienworker/**/*.sql", "lienworker/web/[st]*/*.*", "lienworker/stack/templates/*"
+    )
     assert wanted | {"lienworker/py.typed"} <= names
     shared = f"lienworker-{__version__}.data/data/share"
     assert {f"{shared}/man/man1/{name}.1" for name in pages()} <= names

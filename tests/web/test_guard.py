@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lienworker.web.guard import Guard
+from lienworker.web.guard import Guard, Verdict
 
 ODD = ["", "\udcff", "é", "\0", "a" * 100_000]
 
@@ -28,8 +28,8 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, bytes]]:
 
 def test_secrets_are_compared_in_constant_time(compared: list[tuple[bytes, bytes]]) -> None:
     guard = Guard("127.0.0.1", "sesame")
-    assert guard.knows_token("sesame")
-    assert not guard.knows_token("sesamf")
+    assert guard.judge("sesame") is Verdict.RIGHT
+    assert guard.judge("sesamf") is Verdict.WRONG
     assert guard.is_ours(guard.csrf)
     assert not guard.is_ours("x")
     assert guard.is_sealed("done", guard.seal("done"))
@@ -40,7 +40,7 @@ def test_secrets_are_compared_in_constant_time(compared: list[tuple[bytes, bytes
 @pytest.mark.parametrize("offered", ODD)
 def test_no_offered_secret_breaks_the_door(offered: str) -> None:
     guard = Guard("127.0.0.1", "sesame")
-    assert not guard.knows_token(offered)
+    assert guard.judge(offered) is Verdict.WRONG
     assert not guard.is_ours(offered)
     assert not guard.is_sealed(offered, offered)
     assert not guard.knows_host(offered)

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from lienworker.outbox.registration import register_task
 from lienworker.settings import Settings
 from lienworker.store.database import all_rows, close, database, execute, execute_many, open_store, write
+from lienworker.store.tasks import NewTask
 from lienworker.web.metrics import metrics
 from lienworker.web.names import Names
 from lienworker.web.pages import Place
 from tests.node import Node
 from tests.web.monitor import monitor
+from tests.web.seed import seed
 
 _COUNTED = re.compile(r"^(\w+_(?:total|bucket|sum|count)(?:\{.*\})?) (\S+)$", re.M)
 _ALL = range(40)
@@ -139,3 +142,41 @@ def test_where_nothing_can_be_written_names_are_kept_in_mind_until_it_can(place:
         execute("DROP TRIGGER full")
     metrics(place, names)
     assert fallen(after, counters(metrics(place, Names(may_write=True)))) == {}
+
+
+#: What dashboards and alerts ask for: a name, kind or label that changes breaks them.
+_SERIES = """
+breaker_open gauge endpoint
+counties_paused gauge
+data_max_bytes gauge
+disk_free_bytes gauge
+fetch_seconds histogram le
+fetches_total counter host_class,outcome
+gateway_accepted_total counter endpoint
+gateway_calls_total counter endpoint,outcome
+oldest_waiting_seconds gauge topic
+outbox_rows gauge topic,state
+pages_fetched_total counter platform
+paused gauge lane
+stack_up gauge
+task_seconds histogram le
+tasks gauge status
+tasks_ended_total counter status
+tries_failed_total counter topic,reason
+workers gauge
+"""
+
+
+def test_names_kinds_and_labels_stay_as_they_are(tmp_path: Path) -> None:
+    seed(tmp_path / "data")
+    place = Place(Settings(data_max_mb=1000), open_store(tmp_path / "data"), read_only=False)
+    count({1: 1})
+    register_task(NewTask("cli", "http://county.example/waiting", task_id="waiting"))
+    with write("test"):
+        execute("INSERT INTO breakers (endpoint) VALUES ('results')")
+        execute("INSERT INTO rollups VALUES ('gateway', 'results|accepted', 1, 1, 0)")
+    text = metrics(place, Names(may_write=True))
+    found = [re.sub('="[^"]*"', "", series) for series in re.findall(r"^lienworker_(.*) \S+$", text, re.M)]
+    labels = dict(re.fullmatch(r"(\w+?)(?:_bucket)?(?:\{(.*)\})?", series).groups("") for series in found)
+    kinds = re.findall(r"^# TYPE lienworker_(\w+) (\w+)$", text, re.M)
+    assert sorted(f"{name} {kind} {labels[name]}".strip() for name, kind in kinds) == _SERIES.split("\n")[1:-1]
