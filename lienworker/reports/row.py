@@ -10,19 +10,20 @@ from lienworker.gateway.raw_form import raw_form
 from lienworker.outbox.failures import due_in_words
 from lienworker.outbox.uploads import raw_pages
 from lienworker.store.database import dict_rows
+from lienworker.store.pages import PAGE
 from lienworker.store.pending import item
 
 _TIMES = ("due_at", "lease_until", "created_at", "finished_at")
 _STORY = """
 SELECT o.*, t.parcel_id, t.county, t.state AS parcel_state, t.platform, t.url, p.path AS raw_file
 FROM outbox o JOIN tasks t ON t.task_id = o.task_id
-LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation WHERE o.id = ?
+LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.part = ? WHERE o.id = ?
 """
 
 
 def row_story(row_id: int) -> dict[str, Any] | None:
     """The row with its parcel, times as text, `would_send` and `errors`."""
-    row = next(dict_rows(_STORY, (row_id,)), None)
+    row = next(dict_rows(_STORY, (PAGE, row_id)), None)
     if row is None:
         return None
     row["payload"] = json.loads(row["payload"]) if row["payload"] else None

@@ -52,7 +52,7 @@ class Result(Base):
     county = peewee.TextField(null=True)
     data = peewee.TextField()
     json_path = peewee.TextField(null=True)
-    html_path = peewee.TextField()
+    html_path = peewee.TextField(null=True)
     raw_sha256 = peewee.TextField()
     fetched_at = peewee.TextField()
     confirmed_at = peewee.TextField(null=True)
@@ -71,7 +71,7 @@ class Result(Base):
 class OutboxRow(Base):
     id = peewee.AutoField()
     topic = peewee.TextField()
-    task_id = peewee.TextField()
+    task_id = peewee.TextField(null=True)
     generation = peewee.IntegerField()
     host = peewee.TextField()
     queue = peewee.TextField()
