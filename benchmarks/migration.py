@@ -98,6 +98,7 @@ def fill(root: Path, rows: int) -> Path:
         close()
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA synchronous = off")
+        connection.execute("PRAGMA cache_size = -1000000")
         for sql in FILL:
             connection.execute(sql, {"rows": rows, "then": "2026-01-01T00:00:00.000Z"} if ":then" in sql else {})
         connection.commit()
