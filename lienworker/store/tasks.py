@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Any
 
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import all_rows, dict_rows, execute, execute_many, storable
+from lienworker.store.database import all_rows, execute, execute_many, storable
+from lienworker.store.models import Attempt, Task, dicts
 
 
 class Source(StrEnum):
@@ -189,11 +190,11 @@ def without_secrets(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def task(task_id: str) -> dict[str, Any] | None:
-    found = next(dict_rows("SELECT * FROM tasks WHERE task_id = ?", (task_id,)), None)
+    found = next(dicts(Task.select().where(Task.task_id == task_id)), None)
     return without_secrets(found) if found else None
 
 
 def attempts_of(task_id: str) -> list[dict[str, Any]]:
     """Every failed try of a task's rows, oldest first."""
-    sql = "SELECT topic, at, reason, error FROM attempts WHERE task_id = ? ORDER BY id"
-    return list(dict_rows(sql, (task_id,)))
+    columns = (Attempt.topic, Attempt.at, Attempt.reason, Attempt.error)
+    return list(dicts(Attempt.select(*columns).where(Attempt.task_id == task_id).order_by(Attempt.id)))

@@ -12,7 +12,7 @@ is minutes since 1970. What is 0 or 1 is a flag. Paths are relative to the data 
 
 from __future__ import annotations
 
-from lienworker.store.models.base import Base, SchemaVersion
+from lienworker.store.models.base import Base, SchemaVersion, dicts, tuples
 from lienworker.store.models.outbox import Attempt, Breaker, DeliveredParcel, Host, OutboxRow, Pause, Turn, Worker
 from lienworker.store.models.records import Action, DoomedFile, Fact, FieldHistory, Import, Run, RunPage
 from lienworker.store.models.tallies import Backlog, Counter, FailedTasks, Rollup, SetAside, Tally, WaitingSince
@@ -46,4 +46,6 @@ __all__ = [
     "Turn",
     "WaitingSince",
     "Worker",
+    "dicts",
+    "tuples",
 ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from peewee import IntegerField, Model, TextField
+from collections.abc import Iterator
+from typing import Any
 
-from lienworker.store.database import database
+from peewee import BaseQuery, IntegerField, Model, TextField
+
+from lienworker.store.database import database, dict_rows, execute
 
 
 class Base(Model):
@@ -21,3 +24,16 @@ class SchemaVersion(Base):
 
     class Meta:
         table_name = "schema_versions"
+
+
+def dicts(query: BaseQuery) -> Iterator[dict[str, Any]]:
+    """Return the rows of a query as dictionaries, one by one: for listings and exports of any length.
+
+    Peewee makes the statement; the values and their order are SQLite's own.
+    """
+    return dict_rows(*query.sql())
+
+
+def tuples(query: BaseQuery) -> Iterator[Any]:
+    """Return the rows of a query as tuples, one by one."""
+    return execute(*query.sql())
