@@ -25,6 +25,7 @@ from lienworker.outbox.states import State, Topic
 from lienworker.store import results
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, dict_rows, execute, one_row, write
+from lienworker.store.pages import PAGE
 
 #: The lanes to the Gateway, in the order in which they are worked, each with the endpoint that it goes to.
 ENDPOINTS: dict[str, str] = {Topic.UPLOAD_RAW: "raw", Topic.UPLOAD_RESULT: "results", Topic.REPORT_FAILURE: "tasks"}
@@ -212,8 +213,8 @@ def raw_pages(ids: Sequence[int]) -> dict[int, dict[str, Any]]:
         "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.path, p.url, p.sha256, p.fetched_at, p.content_type"
         " FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
         " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
-        " LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation",
-        (json.dumps(list(ids)),),
+        " LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.part = ?",
+        (json.dumps(list(ids)), PAGE),
     )
     return {row["id"]: row for row in found}
 

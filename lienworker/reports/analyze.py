@@ -6,8 +6,10 @@ import json
 from collections import Counter, defaultdict
 from typing import Any
 
+from peewee import JOIN, Field, fn
+
 from lienworker.store.counts import failures, task_counts
-from lienworker.store.database import all_rows, dict_rows
+from lienworker.store.models import Page, Result, Task, tuples
 
 _SHOWN_FIELDS = 60
 
@@ -20,40 +22,39 @@ def analyze() -> dict[str, Any]:
         "counties": _counties(),
         "fields": _fill_rates(),
         "timings": {
-            "fetch_ms": _spread("SELECT fetch_ms FROM pages ORDER BY 1"),
-            "parse_ms": _spread("SELECT parse_duration_ms FROM results ORDER BY 1"),
-            "page_bytes": _spread("SELECT size FROM pages ORDER BY 1"),
+            "fetch_ms": _spread(Page.fetch_ms),
+            "parse_ms": _spread(Result.parse_duration_ms),
+            "page_bytes": _spread(Page.size),
         },
     }
 
 
 def _counties() -> list[dict[str, Any]]:
-    sql = (
-        "SELECT coalesce(r.platform, t.platform) AS platform, coalesce(r.state, t.state) AS state,"
-        " coalesce(r.county, t.county) AS county, count(*) AS tasks, sum(t.status = 'completed') AS completed,"
-        " sum(t.status IN ('failed', 'expired')) AS failed"
-        " FROM tasks t LEFT JOIN results r ON r.task_id = t.task_id GROUP BY 1, 2, 3 ORDER BY 4 DESC"
+    place = [fn.COALESCE(getattr(Result, name), getattr(Task, name)) for name in ("platform", "state", "county")]
+    completed, failed = fn.SUM(Task.status == "completed"), fn.SUM(Task.status.in_(["failed", "expired"]))
+    query = Task.select(*place, fn.COUNT("*"), completed, failed).join(
+        Result, JOIN.LEFT_OUTER, on=(Result.task_id == Task.task_id)
     )
-    return list(dict_rows(sql))
+    names = ("platform", "state", "county", "tasks", "completed", "failed")
+    rows = tuples(query.group_by(*place).order_by(fn.COUNT("*").desc()))
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _fill_rates() -> dict[str, dict[str, float]]:
     """For each platform, in what share of its results each canonical field was there."""
     there: dict[str, Counter[str]] = defaultdict(Counter)
     totals: Counter[str] = Counter()
-    for row in dict_rows("SELECT platform, data FROM results"):
-        totals[row["platform"]] += 1
-        there[row["platform"]].update(
-            name for name, value in json.loads(row["data"]).items() if value not in (None, "", [], {})
-        )
+    for platform, data in tuples(Result.select(Result.platform, Result.data)):
+        totals[platform] += 1
+        there[platform].update(name for name, value in json.loads(data).items() if value not in (None, "", [], {}))
     return {
         platform: {name: round(n / totals[platform], 4) for name, n in counter.most_common(_SHOWN_FIELDS)}
         for platform, counter in sorted(there.items())
     }
 
 
-def _spread(sql: str) -> dict[str, int] | None:
-    values = [row[0] for row in all_rows(sql)]
+def _spread(field: Field) -> dict[str, int] | None:
+    values = [value for (value,) in tuples(field.model.select(field).order_by(field))]
     if not values:
         return None
     shares = {"median": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}

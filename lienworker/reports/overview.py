@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from peewee import fn
+
 from lienworker.reports.backlog import backlog
 from lienworker.reports.health import facts_of
 from lienworker.settings import Settings
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import all_rows, dict_rows
 from lienworker.store.folder import DataFolder
+from lienworker.store.models import Backlog, Host, dicts, tuples
 from lienworker.store.monitor import failures_by_reason
 from lienworker.store.tasks import QUEUES
 
@@ -31,7 +33,8 @@ def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
 def queue_counts() -> dict[str, dict[str, int]]:
     """What waits in each queue, by step."""
     counts: dict[str, dict[str, int]] = {queue: {"fetch": 0, "scrape": 0} for queue in QUEUES}
-    for topic, rank, waiting in all_rows("SELECT topic, rank, sum(waiting) FROM backlog GROUP BY topic, rank"):
+    steps = Backlog.select(Backlog.topic, Backlog.rank, fn.SUM(Backlog.waiting)).group_by(Backlog.topic, Backlog.rank)
+    for topic, rank, waiting in tuples(steps):
         queue = "urgent" if rank < 10 else "default"
         counts[queue][topic] = counts[queue].get(topic, 0) + waiting
     return counts
@@ -39,11 +42,16 @@ def queue_counts() -> dict[str, dict[str, int]]:
 
 def busy_hosts(limit: int = 20) -> list[dict[str, Any]]:
     """Hosts with work, those in trouble first."""
-    sql = (
-        "SELECT h.host, sum(b.waiting) AS waiting, h.delay, h.cooling_until, h.failures_in_a_row, h.reason"
-        " FROM hosts h JOIN backlog b ON b.host = h.host AND b.topic = 'fetch'"
-        " GROUP BY h.host HAVING sum(b.waiting) > 0 ORDER BY h.failures_in_a_row DESC, 2 DESC LIMIT ?"
+    waiting = fn.SUM(Backlog.waiting)
+    query = (
+        Host.select(
+            Host.host, waiting.alias("waiting"), Host.delay, Host.cooling_until, Host.failures_in_a_row, Host.reason
+        )
+        .join(Backlog, on=((Backlog.host == Host.host) & (Backlog.topic == "fetch")))
+        .group_by(Host.host)
+        .having(waiting > 0)
+        .order_by(Host.failures_in_a_row.desc(), waiting.desc())
     )
     now = now_ms()
-    rows = dict_rows(sql, (limit,))
+    rows = dicts(query.limit(limit))
     return [{**row, "cooling_seconds": max(0, row.pop("cooling_until") - now) // 1000} for row in rows]

@@ -10,24 +10,27 @@ from lienworker.gateway.raw_form import raw_form
 from lienworker.outbox.failures import due_in_words
 from lienworker.outbox.uploads import raw_pages
 from lienworker.store.database import dict_rows
+from lienworker.store.models import Attempt, Result, dicts
+from lienworker.store.pages import PAGE
 from lienworker.store.pending import item
 
 _TIMES = ("due_at", "lease_until", "created_at", "finished_at")
 _STORY = """
 SELECT o.*, t.parcel_id, t.county, t.state AS parcel_state, t.platform, t.url, p.path AS raw_file
 FROM outbox o JOIN tasks t ON t.task_id = o.task_id
-LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation WHERE o.id = ?
+LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.part = ? WHERE o.id = ?
 """
 
 
 def row_story(row_id: int) -> dict[str, Any] | None:
     """The row with its parcel, times as text, `would_send` and `errors`."""
-    row = next(dict_rows(_STORY, (row_id,)), None)
+    row = next(dict_rows(_STORY, (PAGE, row_id)), None)
     if row is None:
         return None
     row["payload"] = json.loads(row["payload"]) if row["payload"] else None
-    sql = "SELECT at, reason, error FROM attempts WHERE task_id = ? AND outbox_id = ? ORDER BY id"
-    errors = list(dict_rows(sql, (row["task_id"], row_id)))
+    tries = Attempt.select(Attempt.at, Attempt.reason, Attempt.error)
+    tries = tries.where(Attempt.task_id == row["task_id"], Attempt.outbox_id == row_id)
+    errors = list(dicts(tries.order_by(Attempt.id)))
     story = {**row, "would_send": _to_send(row)}
     story |= {name: due_in_words(row[name]) for name in _TIMES if row[name] is not None}
     return {**story, "errors": errors}
@@ -48,8 +51,8 @@ def _raw(row: dict[str, Any]) -> Any:
 
 
 def _result(row: dict[str, Any]) -> Any:
-    sql = "SELECT * FROM results WHERE task_id = ? AND generation = ?"
-    result = next(dict_rows(sql, (row["task_id"], row["generation"])), None)
+    of_row = (Result.task_id == row["task_id"], Result.generation == row["generation"])
+    result = next(dicts(Result.select().where(*of_row)), None)
     if result is None:
         return None  # a newer one has replaced it
     fitted = fit_result({**item(result), "data": json.loads(result["data"])})

@@ -6,19 +6,16 @@ import getpass
 from typing import Any
 
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import dict_rows, execute
+from lienworker.store.models import Action, dicts
 
 
 def note_action(action: str, what: str, n: int) -> None:
     """Part of the transaction that does it."""
-    execute(
-        "INSERT INTO audit (at, who, action, what, n) VALUES (?, ?, ?, ?, ?)",
-        (rfc3339(), _who(), action, what, n),
-    )
+    Action.insert(at=rfc3339(), who=_who(), action=action, what=what, n=n).execute()
 
 
 def actions(limit: int = 50) -> list[dict[str, Any]]:
-    return list(dict_rows("SELECT * FROM audit ORDER BY id DESC LIMIT ?", (limit,)))
+    return list(dicts(Action.select().order_by(Action.id.desc()).limit(limit)))
 
 
 def _who() -> str:

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from lienworker.store.database import all_rows
+from peewee import fn
+
+from lienworker.store.models import Tally, Task, tuples
 from lienworker.store.tasks import STATUSES
 
 OUTBOX_STATES = ("waiting", "leased", "held", "delivered", "superseded", "parked", "discarded")
 
 
 def task_counts() -> dict[str, int]:
-    found = dict(all_rows("SELECT state, n FROM tally WHERE kind = 'task'"))
+    found = dict(tuples(Tally.select(Tally.state, Tally.n).where(Tally.kind == "task")))
     return {status: found.get(status, 0) for status in STATUSES}
 
 
 def outbox_counts(topic: str | None = None) -> dict[str, int]:
-    found = dict(
-        all_rows(
-            "SELECT state, sum(n) FROM tally WHERE kind = 'outbox' AND topic = coalesce(?, topic) GROUP BY state",
-            (topic,),
-        )
-    )
+    query = Tally.select(Tally.state, fn.SUM(Tally.n)).where(Tally.kind == "outbox").group_by(Tally.state)
+    found = dict(tuples(query if topic is None else query.where(Tally.topic == topic)))
     return {state: found.get(state, 0) for state in OUTBOX_STATES}
 
 
 def import_counts(import_id: int) -> dict[str, int]:
     """The tasks that an import answers for, by status."""
-    sql = "SELECT status, count(*) FROM tasks WHERE import_id = ? GROUP BY status"
-    found = dict(all_rows(sql, (import_id,)))
+    query = Task.select(Task.status, fn.COUNT("*")).where(Task.import_id == import_id).group_by(Task.status)
+    found = dict(tuples(query))
     return {status: found.get(status, 0) for status in STATUSES}
 
 
 def failures(import_id: int | None = None) -> list[tuple[str, int, str]]:
     """Failed tasks by reason, most frequent first, each with one error as a sample."""
-    sql = (
-        "SELECT coalesce(reason, 'unknown'), count(*), max(last_error) FROM tasks WHERE status IN ('failed', 'expired')"
-    )
-    if import_id is None:
-        return all_rows(sql + " GROUP BY 1 ORDER BY 2 DESC, 1")
-    return all_rows(sql + " AND import_id = ? GROUP BY 1 ORDER BY 2 DESC, 1", (import_id,))
+    reason, n = fn.COALESCE(Task.reason, "unknown"), fn.COUNT("*")
+    query = Task.select(reason, n, fn.MAX(Task.last_error)).where(Task.status.in_(["failed", "expired"]))
+    query = query if import_id is None else query.where(Task.import_id == import_id)
+    return list(tuples(query.group_by(reason).order_by(n.desc(), reason)))

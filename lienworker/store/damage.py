@@ -73,8 +73,8 @@ def is_lost(folder: DataFolder, page: PageRecord) -> bool:
     """Whether a page that the site need not send again is one that we do not have; a purged one is not missed."""
     if trouble_of(folder.root, page.path, page.sha256) is None:
         return False
-    sql = "SELECT purged_at FROM pages WHERE task_id = ? AND generation = ?"
-    return bool(one_row(sql, (page.task_id, page.generation)) == (None,))
+    sql = "SELECT purged_at FROM pages WHERE task_id = ? AND generation = ? AND part = ?"
+    return bool(one_row(sql, (page.task_id, page.generation, page.part)) == (None,))
 
 
 def unnamed_raw_files(folder: DataFolder) -> list[Path]:

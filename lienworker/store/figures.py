@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from lienworker.store.database import dict_rows, execute
+from peewee import SQL, fn
+
+from lienworker.store.models import Page, Result, Task, dicts, tuples
 from lienworker.store.results import with_data
 
 
 def stored_records() -> Iterator[dict[str, Any]]:
     """Every result with what it is of, `data` as an object."""
-    for row in dict_rows("SELECT task_id, parcel_id, platform, state, county, fetched_at, data FROM results"):
-        yield with_data(row)
+    it = Result
+    columns = (it.task_id, it.parcel_id, it.platform, it.state, it.county, it.fetched_at, it.data)
+    yield from map(with_data, dicts(it.select(*columns)))
 
 
 def page_times() -> Iterator[tuple[str, int]]:
     """The address of each page and how long its fetch took, in ms."""
-    yield from execute("SELECT url, fetch_ms FROM pages")
+    yield from tuples(Page.select(Page.url, Page.fetch_ms))
 
 
 def failed_tasks_of(reason: str, limit: int) -> list[dict[str, Any]]:
     """Some tasks that failed for a reason, the newest first."""
-    sql = (
-        "SELECT task_id, url, county, last_error FROM tasks WHERE status IN ('failed', 'expired')"
-        " AND coalesce(reason, 'unknown') = ? ORDER BY rowid DESC LIMIT ?"
+    query = Task.select(Task.task_id, Task.url, Task.county, Task.last_error).where(
+        Task.status.in_(["failed", "expired"]), fn.COALESCE(Task.reason, "unknown") == reason
     )
-    return list(dict_rows(sql, (reason, limit)))
+    return list(dicts(query.order_by(SQL("rowid DESC")).limit(limit)))

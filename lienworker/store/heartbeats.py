@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lienworker.store.database import all_rows
+from lienworker.store.models import Fact, tuples
 
 #: When the last went out, in ms; what it came to; that one was acknowledged; what the Gateway asked for.
 LAST_BEAT, BEAT_OUTCOME, BEAT_WELL, COMMANDS = (
@@ -18,12 +18,8 @@ ACKNOWLEDGED = "acknowledged"
 
 def last_heartbeat() -> dict[str, Any]:
     """None wherever there has been none."""
-    noted = {
-        name: (value, at)
-        for name, value, at in all_rows(
-            "SELECT name, value, at FROM facts WHERE name IN (?, ?, ?)", (BEAT_OUTCOME, BEAT_WELL, COMMANDS)
-        )
-    }
+    wanted = Fact.select(Fact.name, Fact.value, Fact.at).where(Fact.name.in_([BEAT_OUTCOME, BEAT_WELL, COMMANDS]))
+    noted = {name: (value, at) for name, value, at in tuples(wanted)}
     outcome, at = noted.get(BEAT_OUTCOME, (None, None))
     commands, asked_at = noted.get(COMMANDS, (None, None))
     return {

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from lienworker.store.database import dict_rows, execute, one_row
+from lienworker.store.database import execute, one_row
+from lienworker.store.models import FieldHistory, dicts
 
 _COLUMNS = "recent, pages, counts, paused_at, words, sample_task, sample_path"
 
@@ -69,8 +70,6 @@ def likely_platform(state: str | None, county: str | None, host: str) -> str | N
 
 def paused_places() -> list[dict[str, Any]]:
     """The counties that the guard keeps back, with its reasons."""
-    sql = (
-        "SELECT platform, state, county, paused_at, words, sample_task, sample_path FROM field_history"
-        " WHERE paused_at IS NOT NULL ORDER BY paused_at"
-    )
-    return list(dict_rows(sql))
+    it = FieldHistory
+    columns = (it.platform, it.state, it.county, it.paused_at, it.words, it.sample_task, it.sample_path)
+    return list(dicts(it.select(*columns).where(it.paused_at.is_null(False)).order_by(it.paused_at)))

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import database, dict_rows, execute, write
+from lienworker.store.database import database, execute, write
 from lienworker.store.folder import together, try_lock
+from lienworker.store.models import Import, dicts
 
 
 @contextmanager
@@ -35,11 +36,8 @@ def _is_anybody_importing() -> bool:
 def _start_import(name: str, nobody_else: bool) -> int:
     with write("import_start"):
         if nobody_else:  # whatever still counts as running was killed
-            execute("UPDATE imports SET status = 'stopped' WHERE status = 'running'")
-        sql = "INSERT INTO imports (name, status, started_at) VALUES (?, 'running', ?)"
-        row_id = execute(sql, (name, rfc3339())).lastrowid
-    assert row_id is not None
-    return row_id
+            Import.update(status="stopped").where(Import.status == "running").execute()
+        return int(Import.insert(name=name, status="running", started_at=rfc3339()).execute())
 
 
 class Progress(Protocol):
@@ -62,14 +60,12 @@ def note_progress(import_id: int, so_far: Progress) -> None:
 
 def finish_import(import_id: int, status: str, rejects_path: str | None) -> None:
     with write("import_end"):
-        execute(
-            "UPDATE imports SET status = ?, rejects_path = ?, finished_at = ? WHERE id = ?",
-            (status, rejects_path, rfc3339(), import_id),
-        )
+        ended = Import.update(status=status, rejects_path=rejects_path, finished_at=rfc3339())
+        ended.where(Import.id == import_id).execute()
 
 
 def imports(limit: int = 50) -> list[dict[str, Any]]:
-    found = list(dict_rows("SELECT * FROM imports ORDER BY id DESC LIMIT ?", (limit,)))
+    found = list(dicts(Import.select().order_by(Import.id.desc()).limit(limit)))
     if any(row["status"] == "running" for row in found) and not _is_anybody_importing():
         for row in found:
             row["status"] = "stopped" if row["status"] == "running" else row["status"]

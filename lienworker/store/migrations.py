@@ -1,6 +1,8 @@
 """The schema's versions. An old file opens with a new program; a newer file is refused, not guessed at.
 
-Each migration is a folder entry `migrations/NNNN_name.sql`, applied once, in order, each in one transaction.
+Each migration is a file `sql/NNNN_name.sql`, applied once, in order, each in one transaction: a kill in the middle of
+one leaves the file as it was, and the next start applies it. Whoever opens a store holds `open.lock`, so newcomers wait
+for an upgrade; a process of an older version that has the file open waits for the transaction like for any other.
 """
 
 from __future__ import annotations
@@ -8,9 +10,13 @@ from __future__ import annotations
 from importlib import resources
 from typing import NamedTuple
 
+from lienworker.crash import reach
 from lienworker.errors import StoreError
 from lienworker.store.clock import rfc3339
 from lienworker.store.database import all_rows, execute, one_row, write
+
+#: How a statement begins that edits the text of a table in SQLite's own schema table.
+_EDIT = "UPDATE sqlite_schema"
 
 
 class Migration(NamedTuple):
@@ -55,11 +61,25 @@ def _apply(migration: Migration) -> None:
         # Another process may have been first: look again, now that nobody else can write.
         if schema_version() >= migration.version:
             return
-        for statement in _statements(migration.sql):
-            execute(statement)
+        try:
+            for statement in _statements(migration.sql):
+                _run(statement)
+        finally:
+            # What an edit of the schema switches on, also where that comes to nothing in the middle.
+            execute("PRAGMA writable_schema = RESET")
         execute(
             "INSERT INTO schema_versions (version, name, applied_at) VALUES (?, ?, ?)",
             (migration.version, migration.name, rfc3339()),
+        )
+
+
+def _run(statement: str) -> None:
+    changed = execute(statement).rowcount
+    reach("migration.statement")
+    if _EDIT in statement and changed != 1:
+        raise StoreError(
+            "The tables of this database are not as lienworker made them, so it was not upgraded. Restore a backup, or"
+            " use another data folder."
         )
 
 

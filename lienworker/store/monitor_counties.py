@@ -6,6 +6,7 @@ from typing import Any
 
 from lienworker.store.database import all_rows, dict_rows
 from lienworker.store.history import paused_places
+from lienworker.store.pages import PAGE
 from lienworker.store.waiting import places_waiting
 
 #: Newest tasks or results of a county that are looked at.
@@ -88,8 +89,8 @@ def median_ms(platform: str, county: str) -> int | None:
     rows = all_rows(
         "SELECT p.fetch_ms + r.parse_duration_ms FROM (SELECT rowid, * FROM results WHERE county = ?"
         " ORDER BY rowid DESC LIMIT 50) r JOIN pages p ON p.task_id = r.task_id AND p.generation = r.generation"
-        " WHERE r.platform = ? ORDER BY 1",
-        (county, platform),
+        " AND p.part = ? WHERE r.platform = ? ORDER BY 1",
+        (county, PAGE, platform),
     )
     return int(rows[len(rows) // 2][0]) if rows else None
 

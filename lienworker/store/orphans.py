@@ -8,7 +8,7 @@ from pathlib import Path
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, execute, execute_many, one_row
 from lienworker.store.stored_paths import is_raw_path
-from lienworker.store.tasks import ADDRESS_LOST
+from lienworker.store.tasks import ADDRESS_LOST, SOURCES
 
 _WORDS = "The address was lost with a damaged database: import the list again."
 
@@ -52,6 +52,12 @@ SELECT task_id, CASE WHEN is_gateways THEN 'gateway' ELSE 'local_file' END, plat
     ?3, ?3, ?3, CASE status WHEN 'completed' THEN coalesce(scraped_at, ?3) WHEN 'failed' THEN ?3 END
 FROM judged
 """
+#: The words that a row may have. The schema does not check them: what damage has made of one is found by these.
+#: Tuples of such words read as lists of SQL.
+_TOPICS = ("fetch", "scrape", "upload_raw", "upload_result", "report_failure")
+_STATES = ("waiting", "leased", "held", "delivered", "superseded", "parked", "discarded")
+#: Ids of our own making; any other is the Gateway's.
+_OURS = "length(task_id) = 34 AND task_id GLOB 'p-[0-9a-f]*'"
 #: What the site said about a page is lost with its row; what the result knows is enough to read and to deliver it.
 _MAKE_PAGE = """
 INSERT INTO pages (task_id, generation, path, sha256, size, url, status, content_type, fetched_at, fetch_ms)
@@ -72,14 +78,26 @@ class MadeAgain:
 def mend_rows() -> MadeAgain:
     """A task whose row is lost is made again from its pages, result and steps. Part of a larger transaction.
 
-    A result that cannot be read goes: its task is sent round again.
+    A result that cannot be read goes: its task is sent round again. So does a step of a kind or state that is none.
     """
+    execute(f"DELETE FROM outbox WHERE topic NOT IN {_TOPICS} OR state NOT IN {_STATES}")
+    execute(
+        f"UPDATE tasks SET source = CASE WHEN {_OURS} THEN 'local_file' ELSE 'gateway' END"
+        f" WHERE source NOT IN {SOURCES}"
+    )
     execute("UPDATE tasks SET target_json = '{}' WHERE NOT json_valid(target_json)")
     execute("DELETE FROM results WHERE NOT json_valid(data)")
     before = _without_address()
     made = execute(_MAKE_TASKS, (ADDRESS_LOST, _WORDS, rfc3339())).rowcount
     _give_up_steps()
     return MadeAgain(made, _without_address() - before)
+
+
+def rows_without_meaning() -> int:
+    """Return how many tasks and steps have a word that nobody knows."""
+    (steps,) = one_row(f"SELECT count(*) FROM outbox WHERE topic NOT IN {_TOPICS} OR state NOT IN {_STATES}")
+    (tasks,) = one_row(f"SELECT count(*) FROM tasks WHERE source NOT IN {SOURCES}")
+    return int(steps) + int(tasks)
 
 
 def _give_up_steps() -> None:
@@ -99,7 +117,7 @@ def make_pages_again(root: Path) -> int:
     """Pages behind results whose rows are lost and whose files are there. Part of a larger transaction."""
     lost = all_rows(
         "SELECT r.task_id, r.generation, r.html_path, r.raw_sha256, t.url, r.fetched_at"
-        " FROM results r JOIN tasks t ON t.task_id = r.task_id WHERE NOT EXISTS"
+        " FROM results r JOIN tasks t ON t.task_id = r.task_id WHERE r.html_path IS NOT NULL AND NOT EXISTS"
         " (SELECT 1 FROM pages p WHERE p.task_id = r.task_id AND p.generation = r.generation)"
     )
     there = [row for row in lost if is_raw_path(row[2]) and (root / row[2]).is_file()]

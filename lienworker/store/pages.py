@@ -10,13 +10,18 @@ from lienworker.store.database import execute, execute_many, one_row
 
 _COLUMNS = (
     "task_id, generation, path, sha256, size, url, status, content_type, charset, etag, last_modified,"
-    " fetched_at, fetch_ms"
+    " fetched_at, fetch_ms, part"
 )
+#: The part of a task that has one page.
+PAGE = "page"
 
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """One fetched page. `path` is relative to the data folder, `sha256` is of the bytes before compression."""
+    """One fetched page. `path` is relative to the data folder, `sha256` is of the bytes before compression.
+
+    A task may have several pages of one generation; `part` names them.
+    """
 
     task_id: str
     generation: int
@@ -31,6 +36,7 @@ class PageRecord:
     last_modified: str | None
     fetched_at: str
     fetch_ms: int
+    part: str = PAGE
 
 
 _values = attrgetter(*(field.name for field in fields(PageRecord)))
@@ -38,7 +44,7 @@ _values = attrgetter(*(field.name for field in fields(PageRecord)))
 
 def save_page(*pages: PageRecord) -> None:
     """Part of a larger transaction; the files are on disk already."""
-    marks = ", ".join("?" * 13)
+    marks = ", ".join("?" * 14)
     execute_many(f"INSERT OR REPLACE INTO pages ({_COLUMNS}) VALUES ({marks})", map(_values, pages))
 
 
@@ -52,25 +58,27 @@ def file_is_back(task_id: str, generation: int, path: str) -> None:
 
 def was_purged(page: PageRecord) -> bool:
     """Whether the file was let go of, as old and delivered."""
-    sql = "SELECT 1 FROM pages WHERE task_id = ? AND generation = ? AND purged_at IS NOT NULL"
-    return one_row(sql, (page.task_id, page.generation)) is not None
+    sql = "SELECT 1 FROM pages WHERE task_id = ? AND generation = ? AND part = ? AND purged_at IS NOT NULL"
+    return one_row(sql, (page.task_id, page.generation, page.part)) is not None
 
 
 def page_of(task_id: str, generation: int) -> PageRecord | None:
-    return _page("SELECT " + _COLUMNS + " FROM pages WHERE task_id = ? AND generation = ?", task_id, generation)
+    sql = "SELECT " + _COLUMNS + " FROM pages WHERE task_id = ? AND generation = ? AND part = ?"
+    return _page(sql, task_id, generation, PAGE)
 
 
 def latest_page(task_id: str) -> PageRecord | None:
-    return _page("SELECT " + _COLUMNS + " FROM pages WHERE task_id = ? ORDER BY generation DESC LIMIT 1", task_id)
+    sql = "SELECT " + _COLUMNS + " FROM pages WHERE task_id = ? AND part = ? ORDER BY generation DESC LIMIT 1"
+    return _page(sql, task_id, PAGE)
 
 
 def page_behind_result(task_id: str) -> PageRecord | None:
     """The page that the stored result was made from: what a refresh is compared with."""
     sql = (
         "SELECT " + ", ".join(f"p.{name.strip()}" for name in _COLUMNS.split(",")) + " FROM results r"
-        " JOIN pages p ON p.task_id = r.task_id AND p.generation = r.generation WHERE r.task_id = ?"
+        " JOIN pages p ON p.task_id = r.task_id AND p.generation = r.generation AND p.part = ? WHERE r.task_id = ?"
     )
-    return _page(sql, task_id)
+    return _page(sql, PAGE, task_id)
 
 
 def _page(sql: str, *params: Any) -> PageRecord | None:

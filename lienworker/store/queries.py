@@ -8,7 +8,7 @@ from typing import Any
 
 import peewee
 
-from lienworker.store.models import Result, Task
+from lienworker.store.models import Result, Task, dicts, tuples
 from lienworker.store.results import with_data
 from lienworker.store.tasks import without_secrets
 
@@ -39,19 +39,19 @@ def find_tasks(wanted: TaskFilter, limit: int | None = None, offset: int = 0) ->
     """Tasks that fit, in the order in which they came (the primary key is a hash and knows no order)."""
     query = Task.select().where(*_conditions(Task, wanted)).order_by(peewee.SQL("rowid")).offset(offset)
     query = query.limit(limit) if limit is not None else query.limit(-1)
-    yield from map(without_secrets, query.dicts().iterator())
+    yield from map(without_secrets, dicts(query))
 
 
 def find_task_ids(wanted: TaskFilter, statuses: tuple[str, ...]) -> list[str]:
     query = Task.select(Task.task_id).where(Task.status.in_(statuses), *_conditions(Task, wanted))
-    return [row[0] for row in query.tuples().iterator()]
+    return [row[0] for row in tuples(query)]
 
 
 def find_results(wanted: TaskFilter, limit: int | None = None) -> Iterator[dict[str, Any]]:
     """Results that fit, one by one, with `data` as an object."""
     query = Result.select().where(*_conditions(Result, wanted)).order_by(Result.scraped_at)
     query = query.limit(limit) if limit is not None else query
-    yield from map(with_data, query.dicts().iterator())
+    yield from map(with_data, dicts(query))
 
 
 def list_results(wanted: TaskFilter, limit: int, names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -59,7 +59,7 @@ def list_results(wanted: TaskFilter, limit: int, names: Sequence[str]) -> Iterat
     columns = [field for field in Result._meta.sorted_fields if field.name != "data"]
     values = [_value_of(name).alias(name) for name in names]
     query = Result.select(*columns, *values).where(*_conditions(Result, wanted)).order_by(Result.scraped_at)
-    yield from query.limit(limit).dicts().iterator()
+    yield from dicts(query.limit(limit))
 
 
 def _value_of(name: str) -> Any:

@@ -121,7 +121,8 @@ def _check(stage: Path, path: Path) -> dict[str, Any]:
 def _refuse_paths_outside(database: Path, path: Path) -> None:
     """A page that lies elsewhere would have its file moved, sent or shown: nobody's backup names one."""
     with contextlib.closing(connection_to(database, read_only=True)) as copy:
-        for (place,) in copy.execute("SELECT path FROM pages UNION ALL SELECT html_path FROM results"):
+        named = "SELECT path FROM pages UNION ALL SELECT html_path FROM results WHERE html_path IS NOT NULL"
+        for (place,) in copy.execute(named):
             if not is_raw_path(place):
                 raise StoreError(f"{path} is no backup of lienworker: a page in it lies at {str(place)[:200]!r}.")
 

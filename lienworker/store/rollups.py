@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from peewee import fn
+
 from lienworker.store.clock import now_ms
-from lienworker.store.database import all_rows, execute, execute_many, one_row, write
+from lienworker.store.database import execute, execute_many, one_row, write
+from lienworker.store.models import Rollup, tuples
 
 #: Minutes are kept this long, then folded into hours; the day's chart needs 24 hours of them.
 _MINUTES_KEPT = 26 * 60
@@ -23,23 +26,23 @@ def this_minute() -> int:
 def by_minute(name: str, since: int) -> dict[str, dict[int, int]]:
     """How often, by key and minute, from a minute on."""
     found: dict[str, dict[int, int]] = defaultdict(dict)
-    for key, minute, n in all_rows(
-        "SELECT key, minute, n FROM rollups WHERE name = ? AND minute >= ? ORDER BY minute", (name, since)
-    ):
+    query = Rollup.select(Rollup.key, Rollup.minute, Rollup.n).where(Rollup.name == name, Rollup.minute >= since)
+    for key, minute, n in tuples(query.order_by(Rollup.minute)):
         found[key][minute] = n
     return found
 
 
 def values_by_minute(name: str, key: str, since: int) -> dict[int, int]:
     """A level that was noted (not a count), by minute."""
-    sql = "SELECT minute, n FROM rollups WHERE name = ? AND key = ? AND minute >= ? ORDER BY minute"
-    return dict(all_rows(sql, (name, key, since)))
+    chosen = (Rollup.name == name, Rollup.key == key, Rollup.minute >= since)
+    return dict(tuples(Rollup.select(Rollup.minute, Rollup.n).where(*chosen).order_by(Rollup.minute)))
 
 
 def sums(name: str, since: int = 0) -> dict[str, tuple[int, int]]:
     """How often in all and the total, by key."""
-    sql = "SELECT key, sum(n), sum(total) FROM rollups WHERE name = ? AND minute >= ? GROUP BY key"
-    return {key: (n, total) for key, n, total in all_rows(sql, (name, since))}
+    query = Rollup.select(Rollup.key, fn.SUM(Rollup.n), fn.SUM(Rollup.total))
+    query = query.where(Rollup.name == name, Rollup.minute >= since).group_by(Rollup.key)
+    return {key: (n, total) for key, n, total in tuples(query)}
 
 
 def add_counts(name: str, counts: Mapping[str, int]) -> None:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import all_rows, dict_rows, execute, write
+from lienworker.store.database import all_rows, execute, write
+from lienworker.store.models import Run, dicts
+from lienworker.store.models import RunPage as StoredPage
 
 #: Older runs than this many are forgotten: each keeps a record a page.
 KEPT_RUNS = 20
@@ -30,10 +32,8 @@ class RunPage:
 
 def start_run(kind: str, what: str) -> int:
     with write("run_start"):
-        sql = "INSERT INTO runs (kind, what, started_at) VALUES (?, ?, ?)"
-        run_id = execute(sql, (kind, what, rfc3339())).lastrowid
-        execute("DELETE FROM runs WHERE id <= ?", ((run_id or 0) - KEPT_RUNS,))
-    assert run_id is not None
+        run_id = int(Run.insert(kind=kind, what=what, started_at=rfc3339()).execute())
+        Run.delete().where(Run.id <= run_id - KEPT_RUNS).execute()
     return run_id
 
 
@@ -53,11 +53,11 @@ def note_counts(run_id: int, counts: Mapping[str, int], versions: Mapping[str, s
 
 def finish_run(run_id: int) -> None:
     with write("run_end"):
-        execute("UPDATE runs SET finished_at = ? WHERE id = ?", (rfc3339(), run_id))
+        Run.update(finished_at=rfc3339()).where(Run.id == run_id).execute()
 
 
 def runs(limit: int = KEPT_RUNS) -> list[dict[str, Any]]:
-    rows = dict_rows("SELECT * FROM runs ORDER BY id DESC LIMIT ?", (limit,))
+    rows = dicts(Run.select().order_by(Run.id.desc()).limit(limit))
     return [{**row, "versions": json.loads(row["versions"])} for row in rows]
 
 
@@ -67,9 +67,9 @@ def run(run_id: int) -> dict[str, Any] | None:
 
 def pages_of(run_id: int) -> Iterator[RunPage]:
     """In the order of their tasks, so that two runs can be walked side by side."""
-    columns = "task_id, platform, state, county, parcel_id, reason, data"
-    for row in execute(f"SELECT {columns} FROM run_pages WHERE run_id = ? ORDER BY task_id", (run_id,)):
-        found = dict(zip(columns.split(", "), row, strict=True))
+    it = StoredPage
+    query = it.select(it.task_id, it.platform, it.state, it.county, it.parcel_id, it.reason, it.data)
+    for found in dicts(query.where(it.run_id == run_id).order_by(it.task_id)):
         packed = found.pop("data")
         yield RunPage(**found, data=None if packed is None else json.loads(zlib.decompress(packed)))
 

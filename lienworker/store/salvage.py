@@ -26,7 +26,7 @@ from lienworker.store.database import (
     write,
 )
 from lienworker.store.migrations import migrate
-from lienworker.store.orphans import MadeAgain, make_pages_again, mend_rows
+from lienworker.store.orphans import MadeAgain, make_pages_again, mend_rows, rows_without_meaning
 
 if TYPE_CHECKING:
     import sqlite3
@@ -60,10 +60,10 @@ def integrity_problems(most: int = 5) -> list[str]:
 
 
 def unusable_rows() -> int:
-    """Rows whose task is not there, and rows whose JSON is none: SQLite itself does not see these."""
+    """Return how many rows lack their task, or have JSON or a word that is none: SQLite itself does not see these."""
     (results,) = one_row("SELECT count(*) FROM results WHERE NOT json_valid(data)")
     (targets,) = one_row("SELECT count(*) FROM tasks WHERE NOT json_valid(target_json)")
-    return len(all_rows("PRAGMA foreign_key_check")) + int(results) + int(targets)
+    return len(all_rows("PRAGMA foreign_key_check")) + int(results) + int(targets) + rows_without_meaning()
 
 
 def rebuild_indexes() -> bool:

@@ -6,11 +6,26 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from lienworker.store.clock import rfc3339
-from lienworker.store.database import all_rows, dict_rows, execute, execute_many, storable
+from lienworker.store.database import all_rows, execute, execute_many, storable
+from lienworker.store.models import Attempt, Task, dicts
 
+
+class Source(StrEnum):
+    """Where a task comes from."""
+
+    #: Handed out by the hub, which hears how it ended.
+    GATEWAY = "gateway"
+    #: A row of a file that a person imported.
+    LOCAL_FILE = "local_file"
+    #: An address that a person or a program named, or a parcel that a list of such a page led to.
+    CLI = "cli"
+
+
+SOURCES = tuple(source.value for source in Source)
 STATUSES = ("pending", "processing", "completed", "failed", "expired")
 QUEUES = ("urgent", "default")
 DEFAULT_PRIORITY = 3
@@ -50,6 +65,8 @@ class NewTask:
     proxy: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if self.source not in SOURCES:
+            raise ValueError(f"{self.source!r} is no source of tasks: one of {', '.join(SOURCES)}")
         self.task_id = self.task_id or local_task_id(self.url)
 
 
@@ -173,11 +190,11 @@ def without_secrets(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def task(task_id: str) -> dict[str, Any] | None:
-    found = next(dict_rows("SELECT * FROM tasks WHERE task_id = ?", (task_id,)), None)
+    found = next(dicts(Task.select().where(Task.task_id == task_id)), None)
     return without_secrets(found) if found else None
 
 
 def attempts_of(task_id: str) -> list[dict[str, Any]]:
     """Every failed try of a task's rows, oldest first."""
-    sql = "SELECT topic, at, reason, error FROM attempts WHERE task_id = ? ORDER BY id"
-    return list(dict_rows(sql, (task_id,)))
+    columns = (Attempt.topic, Attempt.at, Attempt.reason, Attempt.error)
+    return list(dicts(Attempt.select(*columns).where(Attempt.task_id == task_id).order_by(Attempt.id)))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from peewee import fn
+
 from lienworker.store.database import all_rows
+from lienworker.store.models import WaitingSince, tuples
 
 #: Rows of the table that are shown; the largest first.
 MOST = 100
@@ -61,14 +64,16 @@ def _largest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def places_waiting() -> dict[tuple[str, str, str], tuple[int, int]]:
     """For each platform, state and county how many fetches wait, and the minute since when the oldest does."""
-    sql = "SELECT place, sum(n), min(minute) FROM waiting_since WHERE topic = 'fetch' AND n > 0 GROUP BY place"
-    return {_parts(place): (n, minute) for place, n, minute in all_rows(sql)}
+    it = WaitingSince
+    query = it.select(it.place, fn.SUM(it.n), fn.MIN(it.minute)).where(it.topic == "fetch", it.n > 0).group_by(it.place)
+    return {_parts(place): (n, minute) for place, n, minute in tuples(query)}
 
 
 def oldest_by_topic(now_minute: int) -> dict[str, int]:
     """How long the oldest row of each lane has waited, minutes."""
-    sql = "SELECT topic, min(minute) FROM waiting_since WHERE n > 0 GROUP BY topic"
-    return {topic: max(0, now_minute - minute) for topic, minute in all_rows(sql)}
+    it = WaitingSince
+    query = it.select(it.topic, fn.MIN(it.minute)).where(it.n > 0).group_by(it.topic)
+    return {topic: max(0, now_minute - minute) for topic, minute in tuples(query)}
 
 
 def in_parts(place: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ FILTERS = ("status", "queue", "platform", "state", "county", "source", "reason",
 CHOICES = {
     "status": store.STATUSES,
     "queue": store.QUEUES,
-    "source": ("gateway", "local_file", "cli"),
+    "source": store.SOURCES,
 }
 
 
