@@ -19,7 +19,7 @@ from lienworker.gateway.reference.server import make_server
 from lienworker.gateway.reference.state import GatewayState, Settings
 
 LOOPBACK = "127.0.0.1"
-_PATIENCE = 10.0
+_PATIENCE = 60.0
 
 T = TypeVar("T")
 
