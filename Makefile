@@ -6,7 +6,7 @@ JOBS   ?= 4
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-drain bench-outage bench-parse clean bench-web screenshots year
+.PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-migration bench-drain bench-outage bench-parse clean bench-web screenshots year
 .PHONY: bench bench-growth bench-hosts bench-hostile fuzz
 .PHONY: chaos
 .PHONY: deps dev hooks site lint-containers man build test-minimum test-repeat
@@ -124,6 +124,9 @@ chaos: install  ## Break everything for a while, then print the balance: make ch
 
 bench-import: install  ## Measure the import of a million rows against plain sqlite3
 	$(BIN)/python -m benchmarks.importing
+
+bench-migration: install  ## Measure the upgrade of a million rows to the newest schema, with two kills on the way
+	$(BIN)/python -m benchmarks.migration
 
 bench-drain: install  ## Measure the drain after an outage against a bare loop
 	$(BIN)/python -m benchmarks.draining
