@@ -139,8 +139,8 @@ def doctor(as_json: bool, deep: bool, repair: bool, refetch: bool, yes: bool) ->
     --repair needs the folder for itself: stop the stack first. What cannot be rebuilt goes to quarantine/. Exit 1 also
     if rows of the database were lost: it says how many.
     """
-    from lienworker.outbox.losses import tells_of_losses
-    from lienworker.reports.doctor import examine
+    from lienworker.repair.doctor import examine
+    from lienworker.repair.report import tells_of_losses
     from lienworker.stack.redis_server import find_server
 
     if (refetch or yes) and not repair:
@@ -161,7 +161,7 @@ def doctor(as_json: bool, deep: bool, repair: bool, refetch: bool, yes: bool) ->
 
 def repair_folder(settings: Settings, deep: bool, refetch: bool, yes: bool) -> list[str]:
     """Says what would be done, asks, does it; gives what was done."""
-    from lienworker.reports.repair import alone_on, carry_out, database_repair, other_repairs
+    from lienworker.repair.plan import alone_on, carry_out, database_repair, other_repairs
 
     done = []
     with alone_on(settings) as folder:

@@ -15,12 +15,12 @@ from enum import Enum
 from pathlib import Path
 
 from lienworker.errors import StoreError
+from lienworker.maintenance.tar_reader import ArchiveError, tar_members
 from lienworker.store.database import DATABASE_TROUBLE, all_rows, connection_to, execute, is_damage, one_row
 from lienworker.store.folder import DataFolder, aside_name, fsync_folder, make_private, rename, write_durably
 from lienworker.store.pages import PageRecord
 from lienworker.store.raw_files import check_page_file
 from lienworker.store.stored_paths import is_inside, is_raw_path, raw_place
-from lienworker.store.tar_reader import ArchiveError, tar_members
 
 #: A file on its way is renamed within seconds; one that is this old was left by a kill.
 _OLD_SECONDS = 3600.0

@@ -84,7 +84,7 @@ class DataFolder:
 
     @property
     def salvaged(self) -> Path:
-        """A repaired database that is whole and not yet in its place (see `store/swap.py`)."""
+        """A repaired database that is whole and not yet in its place (see `repair/atomic_replace.py`)."""
         return self.root / "lienworker.db.salvaged"
 
     @property

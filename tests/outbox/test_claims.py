@@ -11,8 +11,8 @@ import pytest
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
 from lienworker.outbox.closing import end, give_back, try_again
 from lienworker.outbox.entries import BLOCKED, Entry, add_entries
-from lienworker.outbox.housekeeping import set_pause
 from lienworker.outbox.pacing import HORIZON_MS, Politeness, Slot, note_failure, slow_down
+from lienworker.outbox.pauses import set_pause
 from lienworker.outbox.registration import register_task
 from lienworker.store.database import one_row
 from lienworker.store.folder import DataFolder

@@ -15,8 +15,8 @@ from lienworker.outbox import relay
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.closing import try_again
 from lienworker.outbox.entries import Entry, add_entries
-from lienworker.outbox.housekeeping import set_pause
 from lienworker.outbox.leases import Holder
+from lienworker.outbox.pauses import set_pause
 from lienworker.outbox.relay import Lane, Relay, tokens_wanted, top_up, worker_slots
 from lienworker.store.clock import now_ms
 from lienworker.store.folder import DataFolder

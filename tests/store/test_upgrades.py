@@ -13,10 +13,10 @@ import pytest
 
 from lienworker.demo.site import DemoSite
 from lienworker.outbox.balance import balances, wrong_tallies
+from lienworker.repair.salvage import integrity_problems, unusable_rows
 from lienworker.store.database import all_rows, close, open_store
 from lienworker.store.folder import DataFolder
 from lienworker.store.migrations import known_migrations, schema_version
-from lienworker.store.salvage import integrity_problems, unusable_rows
 from tests.node import Node, wait_until
 
 DUMPS = sorted((Path(__file__).parent / "versions").glob("*.sql"))

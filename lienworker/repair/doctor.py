@@ -12,23 +12,22 @@ from collections.abc import Callable, Iterator
 import peewee
 
 from lienworker.errors import LienworkerError
+from lienworker.maintenance.disk_limits import Room, free_mb, room_in
+from lienworker.maintenance.stale_files import old_leftovers
 from lienworker.outbox.balance import balances, wrong_tallies
-from lienworker.outbox.housekeeping import pauses
-from lienworker.outbox.mending import stranded_tasks, undelivered_results
+from lienworker.outbox.pauses import pauses
 from lienworker.outbox.storage_watch import CAUSE, words_of
-from lienworker.reports.finding import Finding
-from lienworker.reports.redis_check import redis_finding
+from lienworker.repair.finding import Finding
+from lienworker.repair.redis_check import redis_finding
+from lienworker.repair.requeue import stranded_tasks, undelivered_results
+from lienworker.repair.salvage import integrity_problems, unusable_rows
 from lienworker.settings import Settings
 from lienworker.store import damage
 from lienworker.store.database import SQLITE_VERSION, database, open_store
 from lienworker.store.folder import DataFolder, is_stack_running
-from lienworker.store.leftovers import old_leftovers
 from lienworker.store.migrations import schema_version
 from lienworker.store.pending import differences, leftovers
 from lienworker.store.refusal import try_storage
-from lienworker.store.room import Room, room_in
-from lienworker.store.salvage import integrity_problems, unusable_rows
-from lienworker.store.space import free_mb
 
 #: Raw pages that are read without `--deep`; reading a million takes many minutes.
 READ_BY_DEFAULT = 2_000

@@ -13,15 +13,27 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
+from lienworker.maintenance.hosts import LONGEST_WAIT_MS, heal_hosts
+from lienworker.outbox import breaker
 from lienworker.outbox.entries import BLOCKED
 from lienworker.store.clock import now_ms
-from lienworker.store.database import execute, write
+from lienworker.store.database import execute, one_row, write
 from lienworker.store.facts import fact, set_fact
 
 #: The wall clock's lead over the steady one, in ms, with the machine's start that it is counted from.
 CLOCK = "clock"
 #: Less than this is what clocks do when they are put right bit by bit.
 _NOTEWORTHY_MS = 2_000
+#: The longest that a row of a topic can have reason to wait; more is a clock that was wrong.
+_LONGEST_WAITS = {
+    "fetch": 600_000,
+    "scrape": 600_000,
+    "upload_raw": LONGEST_WAIT_MS,
+    "upload_result": LONGEST_WAIT_MS,
+    "report_failure": LONGEST_WAIT_MS,
+}
+#: Rows that are brought forward in one transaction.
+_CHUNK = 5_000
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 logger = logging.getLogger(__name__)
@@ -71,6 +83,29 @@ def _bring_forward(now: int, back: int) -> None:
     execute("UPDATE breakers SET retry_at = max(?, retry_at - ?) WHERE retry_at > ?", (now, back, now))
     sql = "UPDATE facts SET value = max(?, value - ?) WHERE name = 'collect_next_poll' AND CAST(value AS INTEGER) > ?"
     execute(sql, (now, back, now))
+
+
+def forgive_clock_jumps() -> None:
+    """After the wall clock was set back, nothing waits for a time that only the wrong clock knew."""
+    now = now_ms()
+    for topic, limit_ms in _LONGEST_WAITS.items():
+        sql = "SELECT 1 FROM backlog WHERE topic = ? AND waiting > 0 AND not_before > ? AND not_before < ?"
+        if one_row(sql, (topic, now + limit_ms, BLOCKED)):
+            _forgive_rows(topic, now, limit_ms)
+    if one_row("SELECT 1 FROM breakers WHERE is_open = 1 AND retry_at > ?", (now + LONGEST_WAIT_MS,)):
+        with write("clock_breakers"):
+            breaker.forgive_absurd_times(now, LONGEST_WAIT_MS)
+    heal_hosts(now)
+
+
+def _forgive_rows(topic: str, now: int, limit_ms: int) -> None:
+    """A chunk at a time: there may be a million, and workers want their turn."""
+    with write("clock"):
+        execute(
+            "UPDATE outbox SET due_at = ? WHERE id IN (SELECT id FROM outbox WHERE state = 'waiting' AND topic = ?"
+            " AND due_at > ? AND due_at < ? LIMIT ?)",
+            (now, topic, now + limit_ms, BLOCKED, _CHUNK),
+        )
 
 
 @lru_cache(maxsize=1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lienworker.outbox.balance import balances
+from lienworker.repair.salvage import Salvaged
 from lienworker.store.database import one_row
-from lienworker.store.salvage import Salvaged
 
 #: What a person asks for; the rest is history and figures.
 _MAIN = ("tasks", "results", "pages", "outbox")

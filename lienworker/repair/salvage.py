@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lienworker.repair.orphans import MadeAgain, make_pages_again, mend_rows
 from lienworker.store.database import (
     DATABASE_TROUBLE,
     all_rows,
@@ -26,7 +27,6 @@ from lienworker.store.database import (
     write,
 )
 from lienworker.store.migrations import migrate
-from lienworker.store.orphans import MadeAgain, make_pages_again, mend_rows
 
 if TYPE_CHECKING:
     import sqlite3

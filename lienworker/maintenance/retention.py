@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lienworker.errors import BusyError
-from lienworker.outbox.sweeps import PageSweep, Purged, StepSweep, Sweep, TaskSweep
+from lienworker.maintenance.pending_deletes import remove_doomed
+from lienworker.maintenance.sweeps import PageSweep, Purged, StepSweep, Sweep, TaskSweep
+from lienworker.maintenance.vacuum import checkpoint, shrink_a_bit
 from lienworker.settings import Settings
 from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, execute, one_row, write
-from lienworker.store.doomed import remove_doomed
 from lienworker.store.facts import fact, set_fact
 from lienworker.store.folder import DataFolder, try_lock
 from lienworker.store.pending import remove_pending
 from lienworker.store.rollups import fold_counties
-from lienworker.store.space import checkpoint, shrink_a_bit
 
 _DAY_MS = 86_400_000
 #: How long one transaction should keep other writers waiting, s: the size of a slice follows from it.

@@ -14,19 +14,19 @@ from functools import partial
 from pathlib import Path
 
 from lienworker.errors import BusyError, StoreError
-from lienworker.outbox import mending
+from lienworker.maintenance.stale_files import old_leftovers, remove_leftovers
 from lienworker.outbox.balance import TALLY_TABLES, balances, book_losses, count_again, wrong_tallies
 from lienworker.outbox.deliveries import configure
-from lienworker.outbox.losses import account
-from lienworker.reports.doctor import READ_BY_DEFAULT
+from lienworker.repair import atomic_replace, requeue, salvage
+from lienworker.repair.doctor import READ_BY_DEFAULT
+from lienworker.repair.orphans import mend_rows
+from lienworker.repair.report import account
 from lienworker.settings import Settings
-from lienworker.store import damage, pending, salvage, swap
+from lienworker.store import damage, pending
 from lienworker.store.audit import actions, note_action
 from lienworker.store.clock import rfc3339
 from lienworker.store.database import begin_file, close, connect, open_store, write
 from lienworker.store.folder import DataFolder, try_lock
-from lienworker.store.leftovers import old_leftovers, remove_leftovers
-from lienworker.store.orphans import mend_rows
 from lienworker.store.usage import owning
 from lienworker.trust import trust_data_folder
 
@@ -70,7 +70,7 @@ def database_repair(folder: DataFolder) -> Repair | None:
     stamp = _stamp()
     if folder.salvaged.exists():
         words = "a repair was interrupted: the salvaged database takes its place"
-        return Repair("database", words, 1, lambda: swap.finish_swap(folder, stamp))
+        return Repair("database", words, 1, lambda: atomic_replace.finish_swap(folder, stamp))
     begin_file(folder.database)
     connect(folder.database)
     problems = salvage.integrity_problems()
@@ -88,10 +88,10 @@ def _mend_database(folder: DataFolder, stamp: str) -> None:
         with write("repair"):
             note_action("repair", "database: its indexes were made again", 1)
         return
-    saved = salvage.salvage_into(folder.database, swap.part_of(folder), TALLY_TABLES)
+    saved = salvage.salvage_into(folder.database, atomic_replace.part_of(folder), TALLY_TABLES)
     if not any(saved.rows.values()):
         close()
-        swap.part_of(folder).unlink(missing_ok=True)
+        atomic_replace.part_of(folder).unlink(missing_ok=True)
         raise StoreError(
             f"Nothing of {folder.database} can be read. Restore a backup; or move the file away and import your lists"
             " again: the raw pages are still there."
@@ -99,13 +99,13 @@ def _mend_database(folder: DataFolder, stamp: str) -> None:
     with write("salvage_books"):
         words = account(saved)
         count_again()
-        mending.report_again()
+        requeue.report_again()
         note_action("repair", words[:500], book_losses())
     if salvage.integrity_problems():
         raise StoreError("The salvaged database is not whole either; nothing was changed. Restore a backup.")
     salvage.close_for_good()
-    swap.declare_whole(folder)
-    swap.finish_swap(folder, stamp)
+    atomic_replace.declare_whole(folder)
+    atomic_replace.finish_swap(folder, stamp)
 
 
 def other_repairs(folder: DataFolder, *, deep: bool, refetch: bool) -> list[Repair]:
@@ -151,18 +151,18 @@ def _rows() -> Iterator[Repair]:
 
 
 def _steps(folder: DataFolder) -> Iterator[Repair]:
-    stranded = mending.stranded_tasks()
+    stranded = requeue.stranded_tasks()
     if stranded:
         words = (
             f"{len(stranded):,} tasks lack their next step or their result: they go on from the stored page where that"
             " is whole, and are fetched where it is not"
         )
-        act = _in_transaction(lambda: mending.do_again(folder.root, mending.stranded_tasks()))
+        act = _in_transaction(lambda: requeue.do_again(folder.root, requeue.stranded_tasks()))
         yield Repair("tasks", words, len(stranded), act)
-    unsent = mending.undelivered_results()
+    unsent = requeue.undelivered_results()
     if unsent:
         words = f"{len(unsent):,} results that no row would deliver: they get their rows again"
-        act = _in_transaction(lambda: mending.deliver_again(mending.undelivered_results()))
+        act = _in_transaction(lambda: requeue.deliver_again(requeue.undelivered_results()))
         yield Repair("deliveries", words, len(unsent), act)
 
 
@@ -195,7 +195,7 @@ def _raw_files(folder: DataFolder, stamp: str, *, deep: bool, refetch: bool) -> 
     ids = sorted({page.task_id for page in lost if page.has_ended})
     if ids and refetch:
         words = f"{len(ids):,} tasks whose raw page is missing or damaged: their pages are fetched again"
-        act = _in_transaction(lambda: mending.send_round_again(ids))
+        act = _in_transaction(lambda: requeue.send_round_again(ids))
         yield Repair("raw pages", words, len(ids), act)
     nobodys = damage.unnamed_raw_files(folder)
     if nobodys:
