@@ -30,7 +30,6 @@ PUT_INTO_SQL = {
     "rest": "a text of this module with question marks",
     "marks": "question marks",
     "most": "a number, formatted as one",
-    "order": "one of two words of this module",
     "table": "a name that this program's own schema gives",
     "cases": "made of numbers that are constants",
     "target": "one of two texts of this module",

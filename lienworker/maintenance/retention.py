@@ -18,7 +18,7 @@ from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, execute, one_row, write
 from lienworker.store.facts import fact, set_fact
-from lienworker.store.folder import DataFolder, try_lock
+from lienworker.store.folder import DataFolder, lock_within
 from lienworker.store.pending import remove_pending
 from lienworker.store.rollups import fold_counties
 
@@ -139,15 +139,11 @@ def _count(sweep: Sweep, items: list[tuple[object, ...]], found: Purged, root: P
 @contextmanager
 def alone(folder: DataFolder, patience: float = 0.0) -> Iterator[None]:
     """A purge and a backup do not meet: a backup needs the files that its rows name. Waits so many seconds."""
-    deadline = time.monotonic() + patience
-    while (lock := try_lock(folder.root / "upkeep.lock")) is None and time.monotonic() < deadline:
-        time.sleep(0.1)
+    lock = lock_within(folder.root / "upkeep.lock", patience)
     if lock is None:
         raise BusyError(f"Another purge or a backup is at work on {folder.root}: wait until it is done.")
-    try:
+    with lock:
         yield
-    finally:
-        lock.close()
 
 
 def purge(keep: Keep, folder: DataFolder, pace: Pace, *, remembering: bool = False) -> Purged:

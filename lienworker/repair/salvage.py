@@ -1,18 +1,23 @@
-"""What can still be read of a damaged database, copied into a new one, table by table.
+"""A damaged database: what can still be read of it is copied into a new file, which then takes its place.
 
-SQLite says "malformed" for a whole statement, however small the damage is. So each table is read in ranges of its
-row ids, and a range that cannot be read is halved until the unreadable rows are alone.
+SQLite reports "malformed" for a whole statement, however small the damage is. So each table is read from its beginning
+and from its end up to the damage. What lies in between is read by ranges of row ids, and a range that cannot be read is
+halved until the unreadable rows are alone.
+
+The new file grows as `.lienworker.db.part` and is renamed to `lienworker.db.salvaged` only when it is whole. From then
+on it is the truth: a repair that finds it finishes the swap, so a kill at any point loses nothing.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lienworker.repair.orphans import MadeAgain, make_pages_again, mend_rows
+from lienworker.repair.quarantine import put_into_quarantine
+from lienworker.repair.rebuild import rebuild_pages, rebuild_tasks
+from lienworker.repair.report import Salvaged
 from lienworker.store.database import (
     DATABASE_TROUBLE,
     all_rows,
@@ -20,208 +25,149 @@ from lienworker.store.database import (
     close,
     connect,
     connection_to,
-    database,
     execute,
     execute_many,
+    files_of,
     one_row,
     write,
 )
+from lienworker.store.folder import DataFolder, fsync_folder, rename
 from lienworker.store.migrations import migrate
 
 if TYPE_CHECKING:
     import sqlite3
 
-#: Ranges in a row that cannot be read; after that many the rest of a table is given up.
+#: Reads in a row that failed; after that many the rest of a table is given up.
 _MOST_FAILURES = 20_000
-#: Row ids that are asked for at a time.
-_RANGE = 5_000
-#: Processes of the past: leases and turns that nobody holds any more.
-_NOT_COPIED = frozenset({"workers", "turns", "schema_versions", "sqlite_sequence", "sqlite_stat1"})
+_HIGHEST_ID = 2**63 - 1
+#: Leases and turns of processes that are gone, and what the new file has of its own.
+_NOT_COPIED = frozenset({"workers", "turns", "schema_versions", "sqlite_schema", "sqlite_sequence", "sqlite_stat1"})
+_COLUMNS = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0"  # generated ones fill themselves
 
 
-@dataclass(slots=True)
-class Salvaged:
-    """What became of the tables: rows saved, and where rows were lost."""
-
-    rows: dict[str, int] = field(default_factory=dict)
-    damaged: list[str] = field(default_factory=list)
-    #: How many tasks there were, by the old file's own count; None where that cannot be read.
-    tasks_before: int | None = None
-    made_again: MadeAgain = field(default_factory=MadeAgain)
+def part_of(folder: DataFolder) -> Path:
+    """Return where the new file grows."""
+    return folder.root / ".lienworker.db.part"
 
 
-def integrity_problems(most: int = 5) -> list[str]:
-    """What SQLite itself finds wrong with the open file; nothing where all is well."""
-    try:
-        words = [str(row[0]) for row in all_rows(f"PRAGMA integrity_check({most:d})")]
-    except DATABASE_TROUBLE as problem:
-        words = [str(problem)]
-    return [] if words == ["ok"] else words
+def salvage(folder: DataFolder, leave_out: Collection[str]) -> Salvaged:
+    """Open a new database with all that can be read of the broken one, and with what that tells of the rest.
 
-
-def unusable_rows() -> int:
-    """Rows whose task is not there, and rows whose JSON is none: SQLite itself does not see these."""
-    (results,) = one_row("SELECT count(*) FROM results WHERE NOT json_valid(data)")
-    (targets,) = one_row("SELECT count(*) FROM tasks WHERE NOT json_valid(target_json)")
-    return len(all_rows("PRAGMA foreign_key_check")) + int(results) + int(targets)
-
-
-def rebuild_indexes() -> bool:
-    """True where the damage was in indexes only, which are made again from their tables."""
-    try:
-        with write("reindex"):
-            execute("REINDEX")
-    except DATABASE_TROUBLE:
-        return False
-    return not integrity_problems(1)
-
-
-def salvage_into(broken: Path, new: Path, leave_out: Collection[str]) -> Salvaged:
-    """Makes `new` with all that can be read of `broken`, and with what that tells of the rest.
-
-    Tables to leave out are counted again by the caller. The broken file is read over a connection of its own: its
-    errors would spoil a transaction that it is part of.
+    Tables to leave out are filled by the caller. The broken file is read over a connection of its own: its errors would
+    spoil a transaction that it is part of.
     """
-    new.unlink(missing_ok=True)
+    part_of(folder).unlink(missing_ok=True)
     close()
-    begin_file(new)
-    connect(new)
+    begin_file(part_of(folder))
+    connect(part_of(folder))
     migrate()
     saved = Salvaged()
-    with contextlib.closing(connection_to(broken)) as source, write("salvage"):
+    with closing(connection_to(folder.database)) as broken, write("salvage"):
         execute("PRAGMA defer_foreign_keys = 1")
         triggers = all_rows("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
         for name, _ in triggers:
             execute(f"DROP TRIGGER {name}")
-        _copy_tables(source, saved, leave_out)
-        saved.tasks_before = _tasks_before(source)
-        saved.made_again = mend_rows()
-        saved.made_again.pages = make_pages_again(broken.parent)
+        for table, wr in all_rows("SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"):
+            if table not in _NOT_COPIED and table not in leave_out:
+                _copy_table(broken, table, not wr, saved)
+        for name, seq in _read(broken, "SELECT name, seq FROM sqlite_sequence") or ():  # no id is ever used twice
+            execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", (seq, name))
+        execute("UPDATE outbox SET state = 'waiting', lease_token = NULL, lease_until = NULL WHERE state = 'leased'")
+        execute("UPDATE tasks SET status = 'pending' WHERE status = 'processing'")
+        counted = _read(broken, "SELECT sum(n) FROM tally WHERE kind = 'task'")
+        saved.tasks_before = counted[0][0] if counted else None
+        saved.tasks_rebuilt, saved.addresses_lost = rebuild_tasks()
+        saved.pages_rebuilt = rebuild_pages(folder)
         for _, sql in triggers:
             execute(sql)
     return saved
 
 
-def _copy_tables(source: sqlite3.Connection, saved: Salvaged, leave_out: Collection[str]) -> None:
-    tables = [row[0] for row in all_rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid")]
-    for table in tables:
-        if table not in _NOT_COPIED and table not in leave_out:
-            copier = _Copier(source, table, _shared_columns(source, table))
-            copier.copy()
-            saved.rows[table] = copier.rows
-            saved.damaged += [table] * copier.is_damaged
-    _keep_sequences(source)
-    execute("UPDATE outbox SET state = 'waiting', lease_token = NULL, lease_until = NULL WHERE state = 'leased'")
-    execute("UPDATE tasks SET status = 'pending' WHERE status = 'processing'")
+def _copy_table(broken: sqlite3.Connection, table: str, has_rowid: bool, saved: Salvaged) -> None:
+    theirs = _read(broken, _COLUMNS, table) or []
+    names = [row[0] for row in all_rows(_COLUMNS, (table,)) if row in theirs]
+    if names:
+        copier = _Copier(broken, table, ["rowid", *names] if has_rowid else names)
+        is_whole = copier.copy(has_rowid)
+    else:  # a file of an older version has no such table, which is no damage
+        is_whole = _read(broken, "SELECT 1 FROM sqlite_master WHERE name = ?", table) == []
+    saved.rows[table] = one_row(f"SELECT count(*) FROM {table}")[0]
+    saved.damaged += [] if is_whole else [table]
 
 
-def _shared_columns(source: sqlite3.Connection, table: str) -> list[str]:
-    """What both files have; generated columns make themselves. None where the old file has no such table."""
-    sql = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0"
-    theirs = {row[0] for row in _read(source, sql, table) or ()}
-    return [name for (name,) in all_rows(sql, (table,)) if name in theirs]
-
-
-def _read(source: sqlite3.Connection, sql: str, *params: object) -> list[tuple[object, ...]] | None:
-    """The rows; None where the damage is in the way."""
+def _read(broken: sqlite3.Connection, sql: str, *params: object) -> list[tuple[Any, ...]] | None:
+    """Return the rows; None where the damage is in the way."""
     try:
-        return source.execute(sql, params).fetchall()
+        return broken.execute(sql, params).fetchall()
     except (*DATABASE_TROUBLE, UnicodeDecodeError):
         return None
 
 
-@dataclass(slots=True)
 class _Copier:
-    source: sqlite3.Connection
-    table: str
-    names: list[str]
-    rows: int = 0
-    is_damaged: bool = False
-    _failures: int = 0
+    """Copies the rows of one table. Their first column is the key by which they are read."""
 
-    def copy(self) -> None:
-        if not self.names:  # a file of an older version has no such table, which is no damage
-            self.is_damaged = _read(self.source, "SELECT 1 FROM sqlite_master WHERE name = ?", self.table) != []
-        elif self._has_rowid():
-            lowest, highest = self._ends()
-            for low in range(lowest, highest + 1, _RANGE):
-                self._copy_range(low, min(low + _RANGE - 1, highest))
-        else:
-            self._copy_from_both_ends()
+    def __init__(self, broken: sqlite3.Connection, table: str, names: list[str]) -> None:
+        columns, marks = ", ".join(names), ", ".join("?" * len(names))
+        self._broken = broken
+        self._select = f"SELECT {columns} FROM {table} "
+        # A row that breaks a rule of the schema is part of the damage.
+        self._insert = f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})"
+        self._last: Any = None
+        self._is_whole = True
 
-    @property
-    def columns(self) -> str:
-        return ", ".join(self.names)
+    def copy(self, has_rowid: bool) -> bool:
+        """Copy what can be read; return whether that was everything."""
+        if self._take("ORDER BY 1"):
+            return True
+        first, self._last = self._last, None
+        is_over = self._take("ORDER BY 1 DESC")  # a single bad read, perhaps
+        if has_rowid and not is_over:
+            self._take_between(first, self._last)
+        return False
 
-    def _has_rowid(self) -> bool:
-        found = one_row("SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?", (self.table,))
-        return not (found and found[0])
-
-    def _copy_range(self, low: int, high: int) -> None:
-        ranges = [(low, high)]
-        while ranges and self._failures < _MOST_FAILURES:
+    def _take_between(self, after: int | None, before: int | None) -> None:
+        """Copy what lies between two ids, beginning at one that is known: ids that were never used fail as well."""
+        low, high = -1 if after is None else after, _HIGHEST_ID if before is None else before
+        ranges, failures = [(low + 1, high - 1)], 0
+        while ranges and failures < _MOST_FAILURES:
             low, high = ranges.pop()
-            found = _read(
-                self.source, f"SELECT {self.columns} FROM {self.table} WHERE rowid BETWEEN ? AND ?", low, high
-            )
-            if found is not None:
-                self._keep(found)
-                self._failures = 0
+            # With a limit SQLite does not look for a further row, which may be on a broken page.
+            if self._take("WHERE rowid BETWEEN ?1 AND ?2 ORDER BY 1 LIMIT 1 + ?2 - ?1", low, high):
+                failures = 0
                 continue
-            self.is_damaged = True
-            self._failures += 1
+            failures += 1
             middle = (low + high) // 2
-            if low < high:
-                ranges += [(middle + 1, high), (low, middle)]
+            halves = [(low, middle), (middle + 1, high)] if low < high else []
+            ranges += halves if after is None else reversed(halves)
 
-    def _ends(self) -> tuple[int, int]:
-        """The row ids to look at. Where an end of the table is the damage, its counter of ids knows more."""
-        for sql in (
-            f"SELECT coalesce(min(rowid), 0), coalesce(max(rowid), -1) FROM {self.table}",
-            f"SELECT 0, max(seq, 0) FROM sqlite_sequence WHERE name = '{self.table}'",
-        ):
-            found = _read(self.source, sql)
-            if found:
-                low, high = found[0]
-                assert isinstance(low, int)
-                assert isinstance(high, int)
-                return low, high
-            self.is_damaged = True
-        return 0, _MOST_FAILURES
+    def _take(self, which: str, *params: int) -> bool:
+        """Copy rows up to the first that cannot be read; return whether there was none."""
+        self._is_whole = True
+        execute_many(self._insert, self._rows(which, params))
+        return self._is_whole
 
-    def _copy_from_both_ends(self) -> None:
-        """Such tables have no row ids to go by, and are small."""
-        for order in ("ASC", "DESC"):
-            try:
-                for row in self.source.execute(f"SELECT {self.columns} FROM {self.table} ORDER BY 1 {order}"):
-                    self._keep([row])
-                return
-            except DATABASE_TROUBLE:
-                self.is_damaged = True
-
-    def _keep(self, rows: list[tuple[object, ...]]) -> None:
-        """A row that breaks a rule of the schema is part of the damage."""
-        marks = ", ".join("?" * len(self.names))
-        kept = execute_many(f"INSERT OR IGNORE INTO {self.table} ({self.columns}) VALUES ({marks})", rows)
-        self.rows += max(kept, 0)
+    def _rows(self, which: str, params: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+        """Yield rows of the broken file. Only its errors end here: those of the new file are the caller's."""
+        try:
+            for row in self._broken.execute(self._select + which, params):
+                self._last = row[0]
+                yield row
+        except (*DATABASE_TROUBLE, UnicodeDecodeError):
+            self._is_whole = False
 
 
-def _keep_sequences(source: sqlite3.Connection) -> None:
-    """An id that was given once is never given again, also where its row is lost."""
-    for name, seq in _read(source, "SELECT name, seq FROM sqlite_sequence") or ():
-        execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", (seq, name))
-
-
-def _tasks_before(source: sqlite3.Connection) -> int | None:
-    found = _read(source, "SELECT sum(n) FROM tally WHERE kind = 'task'")
-    n = found[0][0] if found else None
-    return n if isinstance(n, int) else None
-
-
-def close_for_good() -> None:
-    """Empty the log into the file, flush that and close it, so that the file alone is the database.
-
-    SQLite flushes it: nobody else opens the file, not even for that.
-    """
+def declare_whole(folder: DataFolder) -> None:
+    """Give the new file the name that makes it the truth. SQLite flushes it: nothing else ever opens it."""
     execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    database.close()
+    close()
+    rename(part_of(folder), folder.salvaged, "salvaged")
+    fsync_folder(folder.root)
+
+
+def finish_swap(folder: DataFolder, stamp: str) -> None:
+    """Put the broken file with its log into quarantine and the new one in its place."""
+    for path in reversed(files_of(folder.database)):  # a log without its file harms nobody; beside another it would
+        if path.exists():
+            put_into_quarantine(folder, path, stamp)
+    rename(folder.salvaged, folder.database, "swap")
+    fsync_folder(folder.root)

@@ -20,7 +20,8 @@ import pytest
 from lienworker.errors import StoreError
 from lienworker.maintenance.backup import verify
 from lienworker.maintenance.tar_reader import ArchiveError, tar_members
-from lienworker.store.damage import damaged_archives, lost_pages, put_into_quarantine, trouble_of
+from lienworker.repair.quarantine import damaged_archives, lost_pages, put_into_quarantine
+from lienworker.store.damage import trouble_of
 from lienworker.store.database import close, execute, open_store, write
 from lienworker.store.folder import DataFolder
 from lienworker.store.stored_paths import is_raw_path, raw_place

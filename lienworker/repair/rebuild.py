@@ -1,12 +1,13 @@
-"""Rows whose task or page row is lost: both are made again from what the other rows still know."""
+"""Tasks and pages whose rows are lost: both are rebuilt from what the other rows still know."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from mimetypes import MimeTypes
 
 from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import all_rows, execute, execute_many, one_row
+from lienworker.store.database import all_rows, execute
+from lienworker.store.folder import DataFolder
+from lienworker.store.pages import PageRecord, save_page
 from lienworker.store.stored_paths import is_raw_path
 from lienworker.store.tasks import ADDRESS_LOST
 
@@ -15,7 +16,7 @@ _WORDS = "The address was lost with a damaged database: import the list again."
 #: Tasks that other rows speak of. Every such row had its task: the damage has taken it.
 #: An id that is not of our own making was given by the Gateway, and only its tasks have reports. No more is claimed.
 #: The last step says how far a task was: on its way, or ended with a reason. What the Gateway has was completed.
-_MAKE_TASKS = """
+_REBUILD_TASKS = """
 INSERT INTO tasks (task_id, source, platform, state, county, parcel_id, url, queue, priority, status, generation,
                    reason, last_error, created_at, received_at, updated_at, completed_at)
 WITH lost AS (
@@ -50,62 +51,56 @@ SELECT task_id, CASE WHEN is_gateways THEN 'gateway' ELSE 'local_file' END, plat
     CASE status WHEN 'failed' THEN coalesce(reason, ?1) END,
     CASE WHEN status = 'failed' AND reason IS NULL THEN ?2 END,
     ?3, ?3, ?3, CASE status WHEN 'completed' THEN coalesce(scraped_at, ?3) WHEN 'failed' THEN ?3 END
-FROM judged
+FROM judged RETURNING url
 """
-#: What the site said about a page is lost with its row; what the result knows is enough to read and to deliver it.
-_MAKE_PAGE = """
-INSERT INTO pages (task_id, generation, path, sha256, size, url, status, content_type, fetched_at, fetch_ms)
-VALUES (?, ?, ?, ?, 0, ?, 200, ?, ?, 0)
+_RESULTS_WITHOUT_PAGE = """
+SELECT r.task_id, r.generation, r.html_path, r.raw_sha256, t.url, r.fetched_at
+FROM results r JOIN tasks t ON t.task_id = r.task_id WHERE NOT EXISTS
+    (SELECT 1 FROM pages p WHERE p.task_id = r.task_id AND p.generation = r.generation)
 """
-_TYPES = {".json.gz": "application/json", ".csv.gz": "text/csv"}
 
 
-@dataclass(slots=True)
-class MadeAgain:
-    """How many tasks and pages were made again, and how many of the tasks have no address any more."""
+def rebuild_tasks() -> tuple[int, int]:
+    """Rebuild lost tasks from pages, results and steps; return how many, and how many of them have no address.
 
-    tasks: int = 0
-    without_address: int = 0
-    pages: int = 0
-
-
-def mend_rows() -> MadeAgain:
-    """A task whose row is lost is made again from its pages, result and steps. Part of a larger transaction.
-
-    A result that cannot be read goes: its task is sent round again.
+    A result that cannot be read is deleted: its task is queued again. Part of a larger transaction.
     """
     execute("UPDATE tasks SET target_json = '{}' WHERE NOT json_valid(target_json)")
     execute("DELETE FROM results WHERE NOT json_valid(data)")
-    before = _without_address()
-    made = execute(_MAKE_TASKS, (ADDRESS_LOST, _WORDS, rfc3339())).rowcount
-    _give_up_steps()
-    return MadeAgain(made, _without_address() - before)
-
-
-def _give_up_steps() -> None:
-    """Those that nobody can take: the page that they were for is not known any more."""
+    urls = [url for (url,) in all_rows(_REBUILD_TASKS, (ADDRESS_LOST, _WORDS, rfc3339()))]
+    # Nobody can take these steps: the page that they were for is not known any more.
     execute(
         "UPDATE outbox SET state = 'discarded', reason = ?, finished_at = ? WHERE topic IN ('fetch', 'scrape')"
         " AND state IN ('waiting', 'leased', 'held') AND task_id IN (SELECT task_id FROM tasks WHERE url = '')",
         (ADDRESS_LOST, now_ms()),
     )
+    return len(urls), urls.count("")
 
 
-def _without_address() -> int:
-    return int(one_row("SELECT count(*) FROM tasks WHERE url = ''")[0])
+def rebuild_pages(folder: DataFolder) -> int:
+    """Rebuild the rows of pages behind results, where their files are there; return how many.
 
-
-def make_pages_again(root: Path) -> int:
-    """Pages behind results whose rows are lost and whose files are there. Part of a larger transaction."""
-    lost = all_rows(
-        "SELECT r.task_id, r.generation, r.html_path, r.raw_sha256, t.url, r.fetched_at"
-        " FROM results r JOIN tasks t ON t.task_id = r.task_id WHERE NOT EXISTS"
-        " (SELECT 1 FROM pages p WHERE p.task_id = r.task_id AND p.generation = r.generation)"
-    )
-    there = [row for row in lost if is_raw_path(row[2]) and (root / row[2]).is_file()]
-    execute_many(_MAKE_PAGE, ((*row[:5], _type_of(row[2]), row[5]) for row in there))
-    return len(there)
-
-
-def _type_of(path: str) -> str:
-    return next((kind for ending, kind in _TYPES.items() if path.endswith(ending)), "text/html")
+    What the site said about a page is lost with its row; what the result knows is enough to read and to deliver it.
+    Part of a larger transaction.
+    """
+    pages = [
+        PageRecord(
+            task_id=task_id,
+            generation=generation,
+            path=path,
+            sha256=sha256,
+            size=0,
+            url=url,
+            status=200,
+            content_type=MimeTypes().guess_type(path)[0] or "text/html",
+            charset=None,
+            etag=None,
+            last_modified=None,
+            fetched_at=fetched_at,
+            fetch_ms=0,
+        )
+        for task_id, generation, path, sha256, url, fetched_at in all_rows(_RESULTS_WITHOUT_PAGE)
+        if is_raw_path(path) and (folder.root / path).is_file()
+    ]
+    save_page(*pages)
+    return len(pages)
