@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.lives import Clock, Lives, Shares, lives
+from lienworker.maintenance.disk_limits import Size, measure
+from lienworker.maintenance.retention import Keep, Pace, purge
+from lienworker.maintenance.vacuum import free_pages
 from lienworker.outbox.balance import balances, wrong_tallies
-from lienworker.outbox.retention import Keep, Pace, purge
 from lienworker.outbox.rows_by_hand import RowFilter, find_ids, hold_rows
 from lienworker.store.database import all_rows, one_row
 from lienworker.store.raw_files import read_page
-from lienworker.store.space import Size, free_pages, measure
 from lienworker.store.tasks import NewTask
 
 #: What is settled goes at the next purge.

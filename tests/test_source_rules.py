@@ -34,13 +34,12 @@ PUT_INTO_SQL = {
     "rest": "a text of this module with question marks",
     "marks": "question marks",
     "most": "a number, formatted as one",
-    "order": "one of two words of this module",
     "table": "a name that this program's own schema gives",
     "cases": "made of numbers that are constants",
     "target": "one of two texts of this module",
     "name": "a key of a dataclass of ours or of a constant, never a visitor's",
     "where": "a text of this module with question marks",
-    "self.condition": "made of the conditions of outbox/settled.py",
+    "self.condition": "made of the conditions of maintenance/purgeable.py",
     "verb": "SELECT count(*) or DELETE",
     "part": "one of two texts of this module",
 }
@@ -109,7 +108,7 @@ def _put_together(tree: ast.Module) -> Iterator[tuple[int, list[ast.expr]]]:
                 yield node.lineno, parts
 
 
-@pytest.mark.parametrize("folder", ["store", "outbox"])
+@pytest.mark.parametrize("folder", ["store", "outbox", "maintenance", "repair"])
 def test_sql_is_put_together_from_our_own_words_only(folder: str) -> None:
     found = [
         f"{name}:{line} {ast.unparse(part)}"

@@ -16,8 +16,9 @@ from lienworker.actors.chronicle import chronicle
 from lienworker.actors.heartbeat import heartbeat, is_due
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT, QueueTokens
-from lienworker.outbox.clock_jumps import notice_clock_jump
-from lienworker.outbox.housekeeping import forgive_clock_jumps, give_up_dead_hosts, watch_disk
+from lienworker.maintenance.clocks import forgive_clock_jumps, notice_clock_jump
+from lienworker.maintenance.disk_limits import watch_disk
+from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.outbox.relay import Lane, Relay
 from lienworker.outbox.storage_watch import watch_storage
 from lienworker.outbox.turns import is_held_by, turn

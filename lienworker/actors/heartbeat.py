@@ -13,14 +13,14 @@ from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT
 from lienworker.gateway.outcomes import Accepted
 from lienworker.gateway.wire import heartbeat_body
-from lienworker.outbox.housekeeping import pauses, set_pause
+from lienworker.maintenance.disk_limits import room_in
+from lienworker.outbox.pauses import pauses, set_pause
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.counts import outbox_counts, task_counts
 from lienworker.store.database import one_row, write
 from lienworker.store.facts import fact, set_fact
 from lienworker.store.heartbeats import ACKNOWLEDGED, BEAT_OUTCOME, BEAT_WELL, COMMANDS, LAST_BEAT
 from lienworker.store.history import paused_places
-from lienworker.store.room import room_in
 
 #: What a pause by the Gateway stops: results that we have are still delivered.
 _PAUSED_BY_GATEWAY = ("intake", "fetch")

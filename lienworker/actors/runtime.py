@@ -14,15 +14,15 @@ from lienworker.errors import SettingsError
 from lienworker.fetching import Fetcher, FetchOptions
 from lienworker.fetching.turns import Pacer
 from lienworker.gateway.client import GatewayClient
+from lienworker.maintenance.hosts import respell_hosts
+from lienworker.maintenance.stale_files import remove_leftovers
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.deliveries import configure
-from lienworker.outbox.host_healing import respell_hosts
 from lienworker.outbox.leases import Holder, anybody_alive
 from lienworker.platforms import Registry, registry_with
 from lienworker.settings import Settings
 from lienworker.store.database import open_store
 from lienworker.store.folder import DataFolder
-from lienworker.store.leftovers import remove_leftovers
 from lienworker.store.pending import heal
 from lienworker.store.rollups import add_counts
 

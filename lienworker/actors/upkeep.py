@@ -16,13 +16,13 @@ from lienworker.actors.app import broker, runtime
 from lienworker.actors.runtime import Runtime
 from lienworker.broker import BEAT
 from lienworker.errors import BusyError
-from lienworker.outbox.retention import Keep, Pace, purge
+from lienworker.maintenance.disk_limits import measure, remember_size
+from lienworker.maintenance.retention import Keep, Pace, purge
 from lienworker.outbox.turns import is_held_by, turn
 from lienworker.store.clock import now_ms
 from lienworker.store.database import DATABASE_TROUBLE, close, write
 from lienworker.store.facts import fact, set_fact
 from lienworker.store.pending import heal
-from lienworker.store.space import measure, remember_size
 
 #: When the last purge ran, ms.
 LAST_PURGE = "purge_at"

@@ -51,8 +51,8 @@ def _open(folder: Path | None) -> None:
 
 def _write(path: Path, text: str) -> None:
     from lienworker.errors import InputError
+    from lienworker.maintenance.stale_files import users_file
     from lienworker.store.database import storable
-    from lienworker.store.leftovers import users_file
 
     try:
         with users_file(path) as out:

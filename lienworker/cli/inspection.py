@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -136,8 +135,8 @@ def doctor(as_json: bool, deep: bool, repair: bool, refetch: bool, yes: bool) ->
     --repair needs the folder for itself: stop the stack first. What cannot be rebuilt goes to quarantine/. Exit 1 also
     if rows of the database were lost: it says how many.
     """
-    from lienworker.outbox.losses import tells_of_losses
-    from lienworker.reports.doctor import examine
+    from lienworker.repair.doctor import examine
+    from lienworker.repair.report import tells_of_losses
     from lienworker.stack.redis_server import find_server
 
     if (refetch or yes) and not repair:
@@ -147,9 +146,8 @@ def doctor(as_json: bool, deep: bool, repair: bool, refetch: bool, yes: bool) ->
     has_lost = any(map(tells_of_losses, repaired))
     findings = list(examine(settings, lambda: find_server().in_words(), deep=deep))
     if as_json:
-        print_json(
-            {"repaired": repaired, "findings": list(map(asdict, findings))} if repair else list(map(asdict, findings))
-        )
+        shown = [{"check": found.check, "is_well": found.is_well, "words": found.words} for found in findings]
+        print_json({"repaired": repaired, "findings": shown} if repair else shown)
     else:
         for finding in findings:
             echo(f"{'ok ' if finding.is_well else 'BAD'}  {finding.check}: {finding.words}")
@@ -157,25 +155,24 @@ def doctor(as_json: bool, deep: bool, repair: bool, refetch: bool, yes: bool) ->
 
 
 def repair_folder(settings: Settings, deep: bool, refetch: bool, yes: bool) -> list[str]:
-    """Says what would be done, asks, does it; gives what was done."""
-    from lienworker.reports.repair import alone_on, carry_out, database_repair, other_repairs
+    """Say what would be done, ask, do it; return what was done."""
+    from lienworker.repair.plan import alone_on, carry_out, other_problems, plan
 
     done = []
     with alone_on(settings) as folder:
-        database = database_repair(folder)
-        plan = [database] if database else other_repairs(folder, deep=deep, refetch=refetch)
-        for item in plan:
-            echo(f"To repair: {item.check}: {item.words}.", err=True)
-        if not plan:
+        found = plan(folder, deep=deep, refetch=refetch)
+        for item in found:
+            echo(f"To repair: {item.in_full}.", err=True)
+        if not found:
             echo("Nothing to repair.", err=True)
         elif not yes:
             click.confirm("Do it?", abort=True, err=True)
         rounds = 0
-        while plan and rounds < _REPAIR_ROUNDS:  # what is put right may show what else is wrong
-            for item in plan:
+        while found and rounds < _REPAIR_ROUNDS:  # what is fixed may show what else is wrong
+            for item in found:
                 said = carry_out(folder, item)
-                done.append(said if item.check == "database" else f"{item.check}: {item.words}")
+                done.append(said if item.check == "database" else item.in_full)
                 echo(f"Repaired: {said}.", err=True)
             rounds += 1
-            plan = other_repairs(folder, deep=deep, refetch=refetch)
+            found = other_problems(folder, deep=deep, refetch=refetch)
     return done

@@ -82,7 +82,7 @@ bulk.add_command(import_)
 def import_file(settings: Settings, file: str, how: How, stop: object = None) -> Importer:
     """Imports with a word about the outcome; `stop` ends it between two transactions when it turns true."""
     from lienworker.intake import RejectsFile
-    from lienworker.store.room import watch_import
+    from lienworker.maintenance.disk_limits import watch_import
 
     folder = open_folder(settings)
     check_room = watch_import(folder, settings)

@@ -58,7 +58,7 @@ def status(as_json: bool) -> None:
     """What waits, is parked or held and why, how old it is, how to send it, and what the Gateway says."""
     from lienworker.outbox.breaker import breakers
     from lienworker.outbox.failures import groups_of_failures
-    from lienworker.outbox.housekeeping import pauses
+    from lienworker.outbox.pauses import pauses
     from lienworker.outbox.rows_by_hand import lanes_in_figures
 
     open_folder(load_settings())

@@ -16,7 +16,7 @@ def _chosen(intake: bool, fetch: bool, upload: bool) -> list[str]:
 
 
 def _set(lanes: list[str], *, paused: bool) -> None:
-    from lienworker.outbox.housekeeping import set_pause_by_hand
+    from lienworker.outbox.pauses import set_pause_by_hand
 
     open_folder(load_settings())
     set_pause_by_hand(lanes, paused=paused)

@@ -82,8 +82,8 @@ def print_result(found: dict[str, Any]) -> None:
 @_filters
 def export(form: str, output: str, **options: Any) -> None:
     """Export results to a file, streamed. A file appears whole or not at all."""
+    from lienworker.maintenance.stale_files import users_file
     from lienworker.reports.export import export as export_results
-    from lienworker.store.leftovers import users_file
     from lienworker.store.queries import find_results
 
     open_folder(load_settings())

@@ -17,8 +17,8 @@ from lienworker.cli.output import echo
 from lienworker.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from lienworker.outbox.retention import Keep
-    from lienworker.outbox.sweeps import Purged
+    from lienworker.maintenance.retention import Keep
+    from lienworker.maintenance.sweeps import Purged
     from lienworker.settings import Settings
     from lienworker.store.folder import DataFolder
 
@@ -62,7 +62,7 @@ def purge(
     How long each is kept is set by `LIENWORKER_KEEP_…`; a running stack does the same once an hour. What is not
     delivered (waiting, held, parked) is never purged, nor its raw page. Works beside a running stack, except --vacuum.
     """
-    from lienworker.outbox.retention import WHAT, plan
+    from lienworker.maintenance.retention import WHAT, plan
 
     settings = load_settings()
     folder = open_folder(settings)
@@ -83,7 +83,7 @@ def purge(
 
 
 def _keep(settings: Settings, older_than: float | None, archived: bool) -> Keep:
-    from lienworker.outbox.retention import Keep
+    from lienworker.maintenance.retention import Keep
 
     keep = Keep.of(settings)
     if older_than is not None:
@@ -107,10 +107,10 @@ def _say(head: str, found: Purged) -> None:
 
 
 def _purge(keep: Keep, folder: DataFolder) -> None:
-    from lienworker.outbox.retention import Pace
-    from lienworker.outbox.retention import purge as let_go
-    from lienworker.store.doomed import doomed_count
-    from lienworker.store.space import measure, remember_size
+    from lienworker.maintenance.disk_limits import measure, remember_size
+    from lienworker.maintenance.pending_deletes import doomed_count
+    from lienworker.maintenance.retention import Pace
+    from lienworker.maintenance.retention import purge as let_go
 
     pace = Pace()
     done = let_go(keep, folder, pace)
@@ -132,7 +132,7 @@ def _refuse_beside_a_stack(folder: DataFolder) -> None:
 
 
 def _vacuum(folder: DataFolder) -> None:
-    from lienworker.store.space import vacuum
+    from lienworker.maintenance.vacuum import vacuum
 
     before, after = vacuum(folder)
     echo(f"The database took {before / 1_000_000:,.1f} MB and takes {after / 1_000_000:,.1f} MB now.")
@@ -147,8 +147,8 @@ def backup(file: Path) -> None:
     archive is read back and checked before it gets its name. Settings and tokens are no part of it. Exit 1 if raw pages
     were missing.
     """
-    from lienworker.outbox.retention import alone
-    from lienworker.store.backup import write_backup
+    from lienworker.maintenance.backup import write_backup
+    from lienworker.maintenance.retention import alone
 
     folder = open_folder(load_settings())
     began = time.monotonic()
@@ -173,9 +173,9 @@ def restore(file: Path, force: bool, moved: bool) -> None:
     All of it is checked before any of it takes its place. What was still to be sent to the Gateway is held, since the
     Gateway may have newer results by now: `lienworker outbox release --reason restored` lets it go.
     """
-    from lienworker.outbox.after_restore import settle_in
+    from lienworker.maintenance.after_restore import settle_in
+    from lienworker.maintenance.restore import restore_files
     from lienworker.store.pending import rebuild
-    from lienworker.store.restore import restore_files
 
     settings = load_settings()
     restored = restore_files(file.absolute(), settings.data_dir, force=force)

@@ -14,7 +14,7 @@ import os
 from dataclasses import asdict, dataclass, replace
 
 from lienworker.errors import RefusedError
-from lienworker.outbox.housekeeping import is_paused_for, set_pause_in_transaction
+from lienworker.outbox.pauses import is_paused_for, set_pause_in_transaction
 from lienworker.store.clock import now_ms
 from lienworker.store.database import write
 from lienworker.store.facts import fact, set_fact

@@ -47,6 +47,7 @@ from lienworker.store.clock import now_ms
 from lienworker.store.database import all_rows, execute, execute_many, one_row
 
 _SETTLED = sql_list(SETTLED)
+_UNKNOWN = f"topic NOT IN {sql_list(Topic)} OR state NOT IN {sql_list(State)}"
 _FREE = "lease_token = NULL, lease_until = NULL"
 #: The fence: this row, while it is still ours.
 _MINE = "WHERE id = ? AND lease_token = ? AND state = 'leased'"
@@ -355,6 +356,16 @@ def purge_task(task_id: str) -> Counter[str]:
     execute("DELETE FROM outbox WHERE task_id = ?", (task_id,))
     count_rows("purged", topics)
     return topics
+
+
+def remove_unknown() -> None:
+    """Remove rows whose topic or state damage has made unreadable: no step would ever take them."""
+    execute(f"DELETE FROM outbox WHERE {_UNKNOWN}")
+
+
+def count_unknown() -> int:
+    """Return how many rows have a topic or state that does not exist."""
+    return int(one_row(f"SELECT count(*) FROM outbox WHERE {_UNKNOWN}")[0])
 
 
 # The same state, at another time or for another reason

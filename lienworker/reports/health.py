@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lienworker.maintenance.disk_limits import Room, free_files, free_where_pages_lie, known_mb
 from lienworker.outbox.breaker import breakers
-from lienworker.outbox.housekeeping import pauses
 from lienworker.outbox.leases import living
+from lienworker.outbox.pauses import pauses
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.reports.words import at, number, seconds
 from lienworker.settings import Settings
@@ -20,8 +21,6 @@ from lienworker.store.heartbeats import ACKNOWLEDGED, last_heartbeat
 from lienworker.store.history import paused_places
 from lienworker.store.monitor import overdue_hosts
 from lienworker.store.monitor_outbox import uploads_held
-from lienworker.store.room import Room
-from lienworker.store.space import free_files, free_where_pages_lie, known_mb
 
 #: A worker gives a sign of life every three seconds; one that has been silent for so long hangs.
 _SILENT_SECONDS = 30

@@ -84,7 +84,7 @@ class DataFolder:
 
     @property
     def salvaged(self) -> Path:
-        """A repaired database that is whole and not yet in its place (see `store/swap.py`)."""
+        """A repaired database that is whole and not yet in its place (see `repair/salvage.py`)."""
         return self.root / "lienworker.db.salvaged"
 
     @property
@@ -173,6 +173,14 @@ def try_lock(path: Path, *, shared: bool = False) -> IO[str] | None:
         handle.close()
         return None
     return handle
+
+
+def lock_within(path: Path, seconds: float) -> IO[str] | None:
+    """Try so long to lock a file for ourselves."""
+    deadline = time.monotonic() + seconds
+    while (lock := try_lock(path)) is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return lock
 
 
 @contextmanager

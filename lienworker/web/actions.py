@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lienworker.outbox import rows_by_hand
-from lienworker.outbox.housekeeping import set_pause_by_hand
 from lienworker.outbox.operator import cancel_tasks, retry_tasks
+from lienworker.outbox.pauses import set_pause_by_hand
 from lienworker.outbox.rows_by_hand import STATES_OF, RowFilter, find_ids, ids_for, left_out_by
 from lienworker.reports.row import row_story
 from lienworker.store.monitor_outbox import count_aside

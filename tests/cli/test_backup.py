@@ -19,9 +19,9 @@ from click.testing import CliRunner, Result
 
 from benchmarks.lives import Lives, Shares, lives
 from lienworker.cli import cli, upkeep
+from lienworker.maintenance.backup import check_database, is_ours, verify
+from lienworker.maintenance.retention import alone
 from lienworker.outbox.balance import balances, wrong_tallies
-from lienworker.outbox.retention import alone
-from lienworker.store.backup import check_database, is_ours, verify
 from lienworker.store.database import all_rows, close, execute, one_row, open_store, write
 from lienworker.store.folder import try_lock
 from lienworker.store.raw_files import read_page

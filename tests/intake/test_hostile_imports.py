@@ -20,10 +20,10 @@ import pytest
 from lienworker.errors import InputError, OperatorError
 from lienworker.intake import Reject, RejectsFile, read, read_parcels, rejects
 from lienworker.intake.importer import How, Importer
+from lienworker.maintenance.disk_limits import watch_import
 from lienworker.platforms.registry import default_registry
 from lienworker.settings import Settings
 from lienworker.store.database import one_row, open_store
-from lienworker.store.room import watch_import
 from tests.node import Node
 
 MB = 1_000_000

@@ -10,7 +10,7 @@ import pytest
 
 from lienworker.actors.heartbeat import _book, body, is_due, send_heartbeat
 from lienworker.gateway.reference import ReferenceGateway
-from lienworker.outbox.housekeeping import pauses
+from lienworker.outbox.pauses import pauses
 from lienworker.outbox.registration import register_task
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import execute, write

@@ -21,7 +21,7 @@ from lienworker.gateway.reference import ReferenceGateway
 from lienworker.outbox import uploads
 from lienworker.outbox.deliveries import configure
 from lienworker.outbox.failures import groups_of_failures
-from lienworker.outbox.housekeeping import set_pause_by_hand
+from lienworker.outbox.pauses import set_pause_by_hand
 from lienworker.outbox.rows_by_hand import RowFilter
 from lienworker.outbox.uploads import Chosen
 from lienworker.store.database import all_rows, close, execute, write

@@ -21,7 +21,7 @@ from lienworker.gateway.reference import ReferenceGateway
 from lienworker.gateway.work import parse_work
 from lienworker.intake.work import take_work
 from lienworker.outbox.deliveries import configure
-from lienworker.outbox.housekeeping import set_pause_by_hand
+from lienworker.outbox.pauses import set_pause_by_hand
 from lienworker.platforms import default_registry
 from lienworker.store.clock import to_ms
 from lienworker.store.database import all_rows, execute, one_row, open_store, write

@@ -18,11 +18,11 @@ from lienworker.actors.upload_outcomes import prepare_raws
 from lienworker.gateway.fitting import FitResult, fit_stored
 from lienworker.gateway.outcomes import Kind, Unavailable
 from lienworker.gateway.reference import ReferenceGateway
+from lienworker.maintenance.clocks import forgive_clock_jumps
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.claims import _ROW, _claimed
 from lienworker.outbox.deliveries import report_failure
-from lienworker.outbox.housekeeping import forgive_clock_jumps
 from lienworker.outbox.leases import Holder
 from lienworker.outbox.uploads import Claim, UploadLane, claim_uploads
 from lienworker.store.clock import now_ms

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from lienworker.maintenance.clocks import forgive_clock_jumps
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER, cooling_ms
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
-from lienworker.outbox.housekeeping import forgive_clock_jumps
 from lienworker.outbox.pacing import LONGEST_DELAY, Booking, Politeness, book, know_hosts, note_failure, slow_down
 from lienworker.store.folder import DataFolder
 

@@ -12,8 +12,8 @@ from lienworker.outbox import transitions
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
 from lienworker.outbox.closing import give_back, try_again
 from lienworker.outbox.entries import NEVER_DUE, Entry
-from lienworker.outbox.housekeeping import set_pause
 from lienworker.outbox.pacing import HORIZON_MS, Politeness, Slot, note_failure, slow_down
+from lienworker.outbox.pauses import set_pause
 from lienworker.outbox.registration import register_task
 from lienworker.outbox.states import Topic
 from lienworker.outbox.transitions import end

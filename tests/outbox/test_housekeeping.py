@@ -9,22 +9,23 @@ from collections import namedtuple
 import pytest
 
 from lienworker.errors import OperatorError
-from lienworker.outbox import housekeeping, transitions
+from lienworker.maintenance import hosts
+from lienworker.maintenance.clocks import forgive_clock_jumps, notice_clock_jump
+from lienworker.maintenance.disk_limits import Size, measure, refuse_new_work, remember_size, room_in, watch_disk
+from lienworker.maintenance.hosts import give_up_dead_hosts
+from lienworker.outbox import transitions
 from lienworker.outbox.backoff import GiveUp, TryAgain, cooling_ms, decide
 from lienworker.outbox.claims import claim_task
-from lienworker.outbox.clock_jumps import notice_clock_jump
 from lienworker.outbox.closing import try_again
 from lienworker.outbox.entries import NEVER_DUE, Entry
-from lienworker.outbox.housekeeping import forgive_clock_jumps, give_up_dead_hosts, pauses, set_pause, watch_disk
 from lienworker.outbox.operator import retry_tasks
 from lienworker.outbox.pacing import FAILING_AFTER, note_answer, note_failure
+from lienworker.outbox.pauses import pauses, set_pause
 from lienworker.outbox.states import Topic
 from lienworker.settings import Settings
 from lienworker.store import tasks
 from lienworker.store.database import all_rows, database
 from lienworker.store.folder import DataFolder
-from lienworker.store.room import refuse_new_work, room_in
-from lienworker.store.space import Size, measure, remember_size
 
 from .conftest import Clock
 from .helpers import FREE, add, change, host_row, in_transaction, row_of, states, status_of, take, the_books_are_right
@@ -92,7 +93,7 @@ def test_a_host_that_answers_now_and_then_is_not_given_up(folder: DataFolder, cl
 def test_a_dead_host_is_given_up_in_chunks_until_nothing_waits(
     folder: DataFolder, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(housekeeping, "_CHUNK", 4)
+    monkeypatch.setattr(hosts, "_ENDED_AT_ONCE", 4)
     add(10, "dead.example")
     _fails("dead.example", clock)
     assert [give_up_dead_hosts(_GIVE_UP) for _ in range(4)] == [4, 4, 2, 0]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
 from lienworker.outbox.closing import give_back, try_again
-from lienworker.outbox.housekeeping import give_up_dead_hosts
 from lienworker.outbox.leases import Holder, Watch, free
 from lienworker.outbox.transitions import end
 from lienworker.store.clock import now_ms

@@ -15,8 +15,8 @@ from lienworker.outbox import relay, transitions
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.closing import try_again
 from lienworker.outbox.entries import Entry
-from lienworker.outbox.housekeeping import set_pause
 from lienworker.outbox.leases import Holder
+from lienworker.outbox.pauses import set_pause
 from lienworker.outbox.relay import Lane, Relay, tokens_wanted, top_up, worker_slots
 from lienworker.outbox.states import Topic
 from lienworker.store.clock import now_ms

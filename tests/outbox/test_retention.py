@@ -22,18 +22,18 @@ from lienworker.actors.reparse import Reparse, Reread
 from lienworker.actors.scrape_outcomes import Scraped, result_of
 from lienworker.errors import BusyError
 from lienworker.fetching import Fetched
+from lienworker.maintenance.pending_deletes import doom, doomed_count, remove_doomed
+from lienworker.maintenance.retention import Keep, Pace, alone, plan, purge
 from lienworker.outbox.claims import claim
 from lienworker.outbox.operator import retry_tasks
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.reparsed import as_row
-from lienworker.outbox.retention import Keep, Pace, alone, plan, purge
 from lienworker.outbox.rows_by_hand import RowFilter, discard_rows, find_ids, hold_rows
 from lienworker.platforms import ParsedPage
 from lienworker.reports.archive import archive_pending
 from lienworker.store.audit import actions
 from lienworker.store.counts import task_counts
 from lienworker.store.database import all_rows, close, execute, one_row, write
-from lienworker.store.doomed import doom, doomed_count, remove_doomed
 from lienworker.store.folder import DataFolder
 from lienworker.store.pages import page_of
 from lienworker.store.raw_files import PageKey, read_page, write_aside
@@ -444,7 +444,7 @@ def test_a_page_that_shows_why_a_county_is_paused_stays(worker: Lives, clock: Cl
 
 def test_a_retry_in_the_last_moment_saves_a_task(worker: Lives, clock: Clock) -> None:
     """What was a candidate is looked at again inside the transaction."""
-    from lienworker.outbox.sweeps import Purged, TaskSweep
+    from lienworker.maintenance.sweeps import Purged, TaskSweep
 
     worker.register([new_task(1, source="local_file")])
     worker.fetch(Shares(not_found=1), 300)
@@ -571,7 +571,7 @@ def test_what_is_left_can_still_be_read(worker: Lives, clock: Clock) -> None:
 _PURGE = """
 import math, sys
 from pathlib import Path
-from lienworker.outbox.retention import Keep, Pace, purge
+from lienworker.maintenance.retention import Keep, Pace, purge
 from lienworker.store import clock
 from lienworker.store.database import open_store
 real = clock.time.time_ns

@@ -7,10 +7,9 @@ from itertools import pairwise
 import pytest
 
 from lienworker.hostnames import host_of, route_of, same_host, site_of
+from lienworker.maintenance.hosts import SPELLING, give_up_dead_hosts, respell_hosts
 from lienworker.outbox.claims import Rules, claimable
 from lienworker.outbox.closing import fail
-from lienworker.outbox.host_healing import SPELLING, respell_hosts
-from lienworker.outbox.housekeeping import give_up_dead_hosts
 from lienworker.outbox.operator import retry_tasks
 from lienworker.outbox.pacing import note_answer, note_failure
 from lienworker.outbox.registration import register_in_transaction, register_task

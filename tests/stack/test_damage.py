@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from lienworker.cli import cli as lienworker
 from lienworker.demo.site import DemoSite, demo_site
 from lienworker.errors import LienworkerError
-from lienworker.store import database, swap
+from lienworker.store import database
 from lienworker.store.folder import DataFolder, try_lock
 from tests.node import Node, wait_until, write_list
 
@@ -265,8 +265,7 @@ def test_a_stack_stops_on_a_damaged_database_and_says_so_once(damaged: Node, cou
 
 def test_a_repair_that_was_killed_is_finished_by_the_next_one(damaged: Node, county: DemoSite, tmp_path: Path) -> None:
     folder = DataFolder(damaged.data)
-    shutil.copy(folder.database, swap.part_of(folder))
-    swap.declare_whole(folder)
+    shutil.copy(folder.database, folder.salvaged)
     folder.database.rename(tmp_path / "was-moved-already")
     refused = damaged.cli("status")
     assert refused.returncode == 3
@@ -300,7 +299,7 @@ def test_it_is_said_first_and_done_only_if_wanted(damaged: Node) -> None:
     victim.write_bytes(b"another page")
     done = damaged.cli("doctor", "--repair", stdin="n\n")
     assert done.returncode == 130
-    assert "To repair: raw pages: 1 raw pages are damaged" in done.stderr
+    assert "To repair: raw pages: 1 raw pages are missing or damaged" in done.stderr
     assert victim.read_bytes() == b"another page"
 
 

@@ -16,9 +16,10 @@ import pytest
 
 from lienworker.demo.site import DemoSite, demo_site
 from lienworker.errors import RefusedError
+from lienworker.maintenance.disk_limits import free_files, room_in
 from lienworker.outbox import storage_watch
 from lienworker.outbox.claims import Rules, claim
-from lienworker.outbox.housekeeping import pauses, set_pause_by_hand
+from lienworker.outbox.pauses import pauses, set_pause_by_hand
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.storage_watch import stop_fetching, watch_storage
 from lienworker.settings import Settings
@@ -26,8 +27,6 @@ from lienworker.store.database import close, open_store, write
 from lienworker.store.folder import DataFolder
 from lienworker.store.raw_files import PageKey, put_in_place, write_aside
 from lienworker.store.refusal import try_storage
-from lienworker.store.room import room_in
-from lienworker.store.space import free_files
 from lienworker.store.tasks import NewTask
 from tests.node import Node, repeats, wait_until, write_list
 

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lienworker.errors import StoreError
-from lienworker.store.damage import put_into_quarantine
+from lienworker.repair.quarantine import put_into_quarantine
 from lienworker.store.folder import DataFolder, one_at_a_time, safe_part, try_lock
 
 from .helpers import race

@@ -18,12 +18,13 @@ from pathlib import Path
 import pytest
 
 from lienworker.errors import StoreError
-from lienworker.store.backup import verify
-from lienworker.store.damage import damaged_archives, lost_pages, put_into_quarantine, trouble_of
+from lienworker.maintenance.backup import verify
+from lienworker.maintenance.tar_reader import ArchiveError, tar_members
+from lienworker.repair.quarantine import damaged_archives, lost_pages, put_into_quarantine
+from lienworker.store.damage import trouble_of
 from lienworker.store.database import close, execute, open_store, write
 from lienworker.store.folder import DataFolder
 from lienworker.store.stored_paths import is_raw_path, raw_place
-from lienworker.store.tar_reader import ArchiveError, tar_members
 from tests.node import Node
 
 MB = 1_000_000
@@ -309,7 +310,7 @@ def test_a_backup_whose_database_names_files_elsewhere_is_refused(node: Node, tm
 
 @pytest.mark.parametrize("made_at", ["\x1b[2J", "", None, 5, {}, "2026-99-99T00:00:00Z"])
 def test_a_backup_that_does_not_say_when_it_was_made_is_none(node: Node, tmp_path: Path, made_at: object) -> None:
-    from lienworker.store.restore import restore_files
+    from lienworker.maintenance.restore import restore_files
 
     about = json.dumps({"format": 1, "schema_version": 1, "made_at": made_at}).encode()
     sums = f"{hashlib.sha256(about).hexdigest()}  backup.json\n".encode()

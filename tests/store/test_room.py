@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lienworker.store.orphans import mend_rows
+from lienworker.store.salvage import integrity_problems, unusable_rows
 
 from lienworker.errors import StoreError
 from lienworker.store import migrations
 from lienworker.store.database import all_rows, close, execute, open_store, write
 from lienworker.store.folder import DataFolder
 from lienworker.store.migrations import _statements, known_migrations, schema_version
-from lienworker.store.orphans import mend_rows
-from lienworker.store.salvage import integrity_problems, unusable_rows
 
 from .helpers import add_outbox_row, add_tasks, store_result
 from .test_upgrades import DUMPS, old_folder

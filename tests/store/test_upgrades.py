@@ -13,10 +13,11 @@ import pytest
 
 from lienworker.demo.site import DemoSite
 from lienworker.outbox.balance import balances, wrong_tallies
+from lienworker.repair.checks import unusable_rows
+from lienworker.store.damage import integrity_problems
 from lienworker.store.database import all_rows, close, open_store
 from lienworker.store.folder import DataFolder
 from lienworker.store.migrations import known_migrations, schema_version
-from lienworker.store.salvage import integrity_problems, unusable_rows
 from tests.node import Node, wait_until
 
 DUMPS = sorted((Path(__file__).parent / "versions").glob("*.sql"))
@@ -36,9 +37,9 @@ def test_every_version_has_its_dump() -> None:
 @pytest.mark.parametrize("dump", DUMPS, ids=lambda path: path.stem)
 def test_an_old_file_opens_whole_and_balances(tmp_path: Path, dump: Path) -> None:
     old_folder(tmp_path, dump)
-    open_store(tmp_path)
+    folder = open_store(tmp_path)
     assert schema_version() == known_migrations()[-1].version
-    assert integrity_problems() == []
+    assert integrity_problems(folder.database) == []
     assert unusable_rows() == 0
     assert [side for side in balances() if not side.holds] == []
     assert wrong_tallies() == []

@@ -26,8 +26,8 @@ from lienworker import crash
 _HEAVY = (
     "dramatiq.asyncio", "dramatiq.brokers.redis", "periodiq", "aiohttp.web", "parsel", "jinja2", "protego",
     "lienworker.cli", "lienworker.gateway.client", "lienworker.fetching", "lienworker.platforms",
-    "lienworker.intake.importer", "lienworker.reports.doctor", "lienworker.reports.archive",
-    "lienworker.outbox.housekeeping", "lienworker.outbox.rows_by_hand", "lienworker.outbox.leases",
+    "lienworker.intake.importer", "lienworker.repair.doctor", "lienworker.reports.archive",
+    "lienworker.maintenance.clocks", "lienworker.outbox.rows_by_hand", "lienworker.outbox.leases",
 )  # fmt: skip
 _THREADS = 8
 #: A second of real life in which a worker says that it lives three times.

@@ -37,7 +37,7 @@ _RESERVED = {
     "commit": "",
 }
 #: The doctor's one view of the data: it reads only.
-_READS_ONLY = {("reports/doctor.py", "atomic")}
+_READS_ONLY = {("repair/doctor.py", "atomic")}
 
 
 @dataclass(frozen=True)

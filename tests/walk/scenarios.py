@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from lienworker.maintenance.backup import verify
 from lienworker.reports.archive import archive_pending
-from lienworker.store.backup import verify
 from lienworker.store.clock import now_ms
 from lienworker.store.database import close, execute, one_row, write
 from lienworker.store.tasks import NewTask
@@ -707,7 +707,7 @@ def _register(*tasks: NewTask) -> None:
 
 
 def _set_the_clock_back_an_hour() -> None:
-    from lienworker.outbox.clock_jumps import CLOCK, _boot
+    from lienworker.maintenance.clocks import CLOCK, _boot
     from lienworker.store.facts import set_fact
 
     set_fact(CLOCK, f"{_boot()} {now_ms() - int(1000 * time.monotonic()) + 3_600_000}")

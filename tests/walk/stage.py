@@ -192,8 +192,8 @@ class Stage:
 
     def _an_hour_passes(self) -> None:
         """What is clearly of the dead is removed by the next worker that starts."""
+        from lienworker.maintenance.stale_files import remove_leftovers
         from lienworker.store.database import close, open_store
-        from lienworker.store.leftovers import remove_leftovers
         from lienworker.store.pending import heal
 
         for path in self.data.rglob("*"):

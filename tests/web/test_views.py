@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 
 from lienworker.demo.site import DemoSite
+from lienworker.maintenance.disk_limits import Size, remember_size
 from lienworker.store.database import close, open_store
-from lienworker.store.space import Size, remember_size
 from lienworker.web.metrics import host_class
 from tests.node import Node, wait_until
 from tests.web.monitor import Monitor, monitor

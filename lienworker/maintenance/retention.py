@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lienworker.errors import BusyError
-from lienworker.outbox.sweeps import PageSweep, Purged, StepSweep, Sweep, TaskSweep
+from lienworker.maintenance.pending_deletes import remove_doomed
+from lienworker.maintenance.sweeps import PageSweep, Purged, StepSweep, Sweep, TaskSweep
+from lienworker.maintenance.vacuum import checkpoint, shrink_a_bit
 from lienworker.settings import Settings
 from lienworker.store.audit import note_action
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import all_rows, execute, one_row, write
-from lienworker.store.doomed import remove_doomed
 from lienworker.store.facts import fact, set_fact
-from lienworker.store.folder import DataFolder, try_lock
+from lienworker.store.folder import DataFolder, lock_within
 from lienworker.store.pending import remove_pending
 from lienworker.store.rollups import fold_counties
-from lienworker.store.space import checkpoint, shrink_a_bit
 
 _DAY_MS = 86_400_000
 #: How long one transaction should keep other writers waiting, s: the size of a slice follows from it.
@@ -139,15 +139,11 @@ def _count(sweep: Sweep, items: list[tuple[object, ...]], found: Purged, root: P
 @contextmanager
 def alone(folder: DataFolder, patience: float = 0.0) -> Iterator[None]:
     """A purge and a backup do not meet: a backup needs the files that its rows name. Waits so many seconds."""
-    deadline = time.monotonic() + patience
-    while (lock := try_lock(folder.root / "upkeep.lock")) is None and time.monotonic() < deadline:
-        time.sleep(0.1)
+    lock = lock_within(folder.root / "upkeep.lock", patience)
     if lock is None:
         raise BusyError(f"Another purge or a backup is at work on {folder.root}: wait until it is done.")
-    try:
+    with lock:
         yield
-    finally:
-        lock.close()
 
 
 def purge(keep: Keep, folder: DataFolder, pace: Pace, *, remembering: bool = False) -> Purged:

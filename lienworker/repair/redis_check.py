@@ -12,7 +12,7 @@ from lienworker.broker import namespace, redis_url
 from lienworker.errors import LienworkerError
 from lienworker.logs import Blotter
 from lienworker.redis_client import connect_redis
-from lienworker.reports.finding import Finding
+from lienworker.repair.report import Finding
 from lienworker.settings import Settings
 from lienworker.store.folder import DataFolder, is_stack_running
 

@@ -50,25 +50,26 @@ def users_file(path: Path) -> Iterator[TextIO]:
 def aside_of(path: Path) -> Path:
     """Where a file of the user's own is written before it takes its place; what killed ones left there goes."""
     for old in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        if _is_old(old):
+        if is_old(old):
             old.unlink(missing_ok=True)
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
 
 
 def _asides(folder: DataFolder) -> Iterator[Path]:
     for place in (folder.aside, folder.pending, folder.archive, folder.root):
-        yield from (path for path in place.glob(".*.part") if _is_old(path))
+        yield from (path for path in place.glob(".*.part") if is_old(path))
 
 
 def _free_locks(folder: DataFolder) -> Iterator[Path]:
     """Of holders that died before they were in the database; the others are removed with their leases."""
     for path in folder.holders.iterdir():
-        if _is_old(path) and (lock := try_lock(path)):
+        if is_old(path) and (lock := try_lock(path)):
             lock.close()
             yield path
 
 
-def _is_old(path: Path) -> bool:
+def is_old(path: Path) -> bool:
+    """Return whether a file was left by a kill: whoever writes one names it, and its row, within seconds."""
     try:
         return time.time() - path.stat().st_mtime > _SURELY_DEAD
     except FileNotFoundError:  # another process was quicker

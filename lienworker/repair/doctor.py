@@ -6,33 +6,27 @@ import os
 import platform
 import stat
 import sys
-import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import peewee
 
 from lienworker.errors import LienworkerError
-from lienworker.outbox.balance import balances, wrong_tallies
-from lienworker.outbox.housekeeping import pauses
-from lienworker.outbox.mending import stranded_tasks, undelivered_results
+from lienworker.maintenance.disk_limits import Room, free_mb, room_in
+from lienworker.outbox.pauses import pauses
 from lienworker.outbox.storage_watch import CAUSE, words_of
-from lienworker.reports.finding import Finding
-from lienworker.reports.redis_check import redis_finding
+from lienworker.repair.checks import Scope, file_checks, raw_page_check, row_checks
+from lienworker.repair.redis_check import redis_finding
+from lienworker.repair.report import Finding
 from lienworker.settings import Settings
-from lienworker.store import damage
+from lienworker.store.damage import integrity_problems, known_damage
 from lienworker.store.database import SQLITE_VERSION, database, open_store
-from lienworker.store.folder import DataFolder, is_stack_running
-from lienworker.store.leftovers import old_leftovers
+from lienworker.store.folder import DataFolder
 from lienworker.store.migrations import schema_version
-from lienworker.store.pending import differences, leftovers
 from lienworker.store.refusal import try_storage
-from lienworker.store.room import Room, room_in
-from lienworker.store.salvage import integrity_problems, unusable_rows
-from lienworker.store.space import free_mb
 
-#: Raw pages that are read without `--deep`; reading a million takes many minutes.
-READ_BY_DEFAULT = 2_000
-_REPAIR = "`lienworker doctor --repair` puts it right"
+_FIXES_IT = "`lienworker doctor --repair` fixes it"
+_FETCHES_THEM = "`lienworker doctor --repair --refetch` fetches them again"
 
 
 def examine(settings: Settings, find_redis: Callable[[], str], *, deep: bool = False) -> Iterator[Finding]:
@@ -49,20 +43,20 @@ def examine(settings: Settings, find_redis: Callable[[], str], *, deep: bool = F
     yield _permissions(folder)
     yield _disk(settings, folder)
     yield _storage(folder)
-    integrity = _integrity()
+    integrity = _integrity(folder)
     yield integrity
     yield from _damage_note(folder, is_whole=integrity.is_well)
     if not integrity.is_well:
         return  # nothing else that it says can be believed
+    scope = Scope(folder, deep=deep)
     with database.atomic("DEFERRED"):  # one view of the data, while workers go on
-        yield _references()
-        yield _stranded()
-        yield from _balance()
-        yield _tallies()
-        yield _raw_files(folder, deep)
-    yield _nobodys_files(folder)
-    yield _archives(folder)
-    yield _pending(folder, deep)
+        yield from map(_with_hint, row_checks(folder))
+        yield _with_hint(raw_page_check(scope), _FETCHES_THEM)
+    yield from map(_with_hint, file_checks(scope))
+
+
+def _with_hint(finding: Finding, hint: str = _FIXES_IT) -> Finding:
+    return finding if finding.is_well else replace(finding, words=f"{finding.words}; {hint}")
 
 
 def _environment() -> Finding:
@@ -107,80 +101,19 @@ def _disk_alone(settings: Settings) -> Iterator[Finding]:
         yield from (Finding("disk", False, f"{words}: make room") for words in warnings)
 
 
-def _integrity() -> Finding:
-    words = integrity_problems()
+def _integrity(folder: DataFolder) -> Finding:
+    words = integrity_problems(folder.database)
     if not words:
         return Finding("database", True, "ok")
     lines = "; ".join(line for word in words for line in word.splitlines())  # SQLite says some in several
-    return Finding("database", False, f"damaged ({lines}): stop everything, then {_REPAIR}")
+    return Finding("database", False, f"damaged ({lines}): stop everything, then {_FIXES_IT}")
 
 
 def _damage_note(folder: DataFolder, *, is_whole: bool) -> Iterator[Finding]:
     """Name the note that keeps the stack from starting; one that the database refutes, whole as it is, goes."""
-    words = damage.known_damage(folder)
+    words = known_damage(folder)
     if words and not is_whole:
         yield Finding("damage note", False, f"{folder.damage_note} says {words}: no stack starts before the repair")
     elif words:
         folder.damage_note.unlink(missing_ok=True)
         yield Finding("damage note", True, f"said {words}, but the database is whole: removed, the stack may start")
-
-
-def _references() -> Finding:
-    n = unusable_rows()
-    return Finding("references", not n, f"{n} rows without their task, or unreadable; {_REPAIR}" if n else "ok")
-
-
-def _balance() -> Iterator[Finding]:
-    for side in balances():
-        words = f"{side.topic}: added {side.added:,} = {side.there:,} there + {side.purged:,} purged"
-        yield Finding("outbox balance", side.holds, words if side.holds else words.replace(" = ", " IS NOT "))
-
-
-def _tallies() -> Finding:
-    wrong = wrong_tallies()
-    return Finding("tallies", not wrong, f"{'; '.join(wrong[:3])}; {_REPAIR}" if wrong else "ok")
-
-
-def _stranded() -> Finding:
-    n = len(stranded_tasks()) + len(undelivered_results())
-    return Finding("steps", not n, f"{n} tasks lack their next step; {_REPAIR}" if n else "ok")
-
-
-def _raw_files(folder: DataFolder, deep: bool) -> Finding:
-    lost = list(damage.lost_pages(folder, None if deep else READ_BY_DEFAULT))
-    if not lost:
-        read = "all" if deep else f"the newest {READ_BY_DEFAULT:,}"
-        return Finding("raw pages", True, f"every page has its file; {read} were read")
-    kind = "missing" if lost[0].is_missing else "damaged"
-    words = f"{len(lost)} raw pages are missing or damaged, such as {lost[0].path} ({kind})"
-    return Finding("raw pages", False, f"{words}; `lienworker doctor --repair --refetch` fetches them again")
-
-
-def _nobodys_files(folder: DataFolder) -> Finding:
-    n, parts = len(damage.unnamed_raw_files(folder)), len(old_leftovers(folder))
-    if not n and not parts:
-        return Finding("raw files", True, "none that no row names")
-    return Finding("raw files", False, f"{n} that no row names, {parts} half-written ones; {_REPAIR}")
-
-
-def _archives(folder: DataFolder) -> Finding:
-    damaged = damage.damaged_archives(folder)
-    if not damaged:
-        return Finding("archives", True, "ok")
-    path, words = damaged[0]
-    return Finding("archives", False, f"{len(damaged)} damaged, such as {path} ({words}); {_REPAIR}")
-
-
-def _pending(folder: DataFolder, deep: bool) -> Finding:
-    """Files come a moment before their rows: only what differs twice is wrong."""
-    most_read = None if deep else READ_BY_DEFAULT
-    wrong = differences(folder, most_read)
-    if wrong:
-        time.sleep(0.5)
-        wrong &= differences(folder, most_read)
-    if wrong and is_stack_running(folder):
-        left = wrong & leftovers(folder)
-        wrong -= left
-        if left and not wrong:
-            return Finding("pending files", True, f"ok; {len(left)} of delivered results go within minutes")
-    return Finding("pending files", not wrong, f"{len(wrong)} differ from the database; {_REPAIR}" if wrong else "ok")

@@ -1,4 +1,7 @@
-"""Hosts as other times have stored them: absurd numbers, times that only a wrong clock knew, odd spellings of names."""
+"""Hosts that never answer, and hosts as older versions and wrong clocks have stored them.
+
+Absurd numbers, times that only a wrong clock knew and odd spellings of names are fixed in place.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,31 @@ import logging
 from lienworker.hostnames import route_of, same_host
 from lienworker.outbox import transitions
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
-from lienworker.outbox.pacing import LONGEST_DELAY, MOST_OPEN, open_at_most, seconds_of, whole
+from lienworker.outbox.closing import note_try, say_failed
+from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.pacing import (
+    LONGEST_DELAY,
+    MOST_OPEN,
+    hosts_given_up,
+    open_at_most,
+    seconds_of,
+    try_afresh,
+    whole,
+)
+from lienworker.outbox.states import Topic
+from lienworker.store import tasks
+from lienworker.store.clock import now_ms
 from lienworker.store.database import all_rows, execute, execute_many, one_row, write
 from lienworker.store.facts import fact, set_fact
 
 #: No host has reason to wait for longer; more is a clock that was wrong.
-_LONGEST_WAIT_MS = int(1000 * LONGEST_RETRY_AFTER) + 3_600_000
+LONGEST_WAIT_MS = int(1000 * LONGEST_RETRY_AFTER) + 3_600_000
 #: Which spelling the stored hosts have; another number when `lienworker.hostnames` changes its mind.
 SPELLING = "spelling_of_hosts"
 _SPELLING = "1"
 _CHUNK = 5_000
+#: Tasks of a dead host that end in one transaction.
+_ENDED_AT_ONCE = 500
 
 _WRONG = """
 SELECT host, delay, robots_delay, concurrency, next_allowed_at, cooling_until FROM hosts WHERE
@@ -51,9 +69,32 @@ ON CONFLICT DO UPDATE SET
 logger = logging.getLogger(__name__)
 
 
+def give_up_dead_hosts(give_up: float) -> int:
+    """Fails the waiting tasks of hosts that have not answered once for `give_up` seconds."""
+    return sum(_fail_waiting(host, reason, give_up) for host, reason in hosts_given_up(now_ms(), give_up))
+
+
+def _fail_waiting(host: str, reason: str, give_up: float) -> int:
+    words = f"{host} has not answered for {give_up:g} seconds ({reason}); `lienworker tasks retry --reason host_down`"
+    with write("host_down"):
+        rows = all_rows(
+            "SELECT id, task_id FROM outbox WHERE state = 'waiting' AND topic = 'fetch' AND host = ? LIMIT ?",
+            (host, _ENDED_AT_ONCE),
+        )
+        for row_id, task_id in rows:
+            transitions.end_waiting(row_id, "host_down")
+            note_try(row_id, task_id, Topic.FETCH, "host_down", words)
+            tasks.mark_failed(task_id, "host_down", words)
+            report_failure(task_id, "host_down")
+            say_failed(task_id, Topic.FETCH, "host_down")
+        if len(rows) < _ENDED_AT_ONCE:
+            try_afresh(host)
+    return len(rows)
+
+
 def heal_hosts(now: int) -> None:
     """Put right what no host can mean. Looked at every second, so it writes only where something is wrong."""
-    latest = now + _LONGEST_WAIT_MS
+    latest = now + LONGEST_WAIT_MS
     bounds = (LONGEST_DELAY, LONGEST_DELAY, MOST_OPEN, latest, latest)
     if not one_row(_WRONG, bounds):
         return
@@ -68,7 +109,7 @@ def heal_hosts(now: int) -> None:
 def _moment(stored: object, now: int) -> int:
     """After the wall clock was set back, no host waits for a time that only the wrong clock knew."""
     moment = whole(stored, 0, 2**53, now)
-    return moment if moment <= now + _LONGEST_WAIT_MS else now
+    return moment if moment <= now + LONGEST_WAIT_MS else now
 
 
 def respell_hosts() -> None:

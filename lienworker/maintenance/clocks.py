@@ -13,16 +13,25 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
-from lienworker.outbox import transitions
+from lienworker.maintenance.hosts import LONGEST_WAIT_MS, heal_hosts
+from lienworker.outbox import breaker, transitions
 from lienworker.outbox.entries import NEVER_DUE
+from lienworker.outbox.states import STEPS, UPLOADS, Topic
 from lienworker.store.clock import now_ms
-from lienworker.store.database import execute, write
+from lienworker.store.database import execute, one_row, write
 from lienworker.store.facts import fact, set_fact
 
 #: The wall clock's lead over the steady one, in ms, with the machine's start that it is counted from.
 CLOCK = "clock"
 #: Less than this is what clocks do when they are put right bit by bit.
 _NOTEWORTHY_MS = 2_000
+#: The longest that a row of a topic can have reason to wait; more is a clock that was wrong.
+_LONGEST_WAITS = {
+    **dict.fromkeys(STEPS, 600_000),
+    **dict.fromkeys(UPLOADS, LONGEST_WAIT_MS),
+}
+#: Rows that are brought forward in one transaction.
+_CHUNK = 5_000
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 logger = logging.getLogger(__name__)
@@ -69,6 +78,25 @@ def _bring_forward(now: int, back: int) -> None:
     execute("UPDATE breakers SET retry_at = max(?, retry_at - ?) WHERE retry_at > ?", (now, back, now))
     sql = "UPDATE facts SET value = max(?, value - ?) WHERE name = 'collect_next_poll' AND CAST(value AS INTEGER) > ?"
     execute(sql, (now, back, now))
+
+
+def forgive_clock_jumps() -> None:
+    """After the wall clock was set back, nothing waits for a time that only the wrong clock knew."""
+    now = now_ms()
+    for topic, limit_ms in _LONGEST_WAITS.items():
+        sql = "SELECT 1 FROM backlog WHERE topic = ? AND waiting > 0 AND not_before > ? AND not_before < ?"
+        if one_row(sql, (topic, now + limit_ms, NEVER_DUE)):
+            _forgive_rows(topic, now, limit_ms)
+    if one_row("SELECT 1 FROM breakers WHERE is_open = 1 AND retry_at > ?", (now + LONGEST_WAIT_MS,)):
+        with write("clock_breakers"):
+            breaker.forgive_absurd_times(now, LONGEST_WAIT_MS)
+    heal_hosts(now)
+
+
+def _forgive_rows(topic: Topic, now: int, limit_ms: int) -> None:
+    """A chunk at a time: there may be a million, and workers want their turn."""
+    with write("clock"):
+        transitions.make_due(topic, now, now + limit_ms, _CHUNK)
 
 
 @lru_cache(maxsize=1)

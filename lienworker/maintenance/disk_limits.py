@@ -1,18 +1,31 @@
-"""Is there room? By what is free on the disk, and by how large the data folder may grow.
+"""Disk limits: what is free on the disk, how large the data folder is, and what stops when there is too little room.
 
-First it warns, then no new work is taken, then fetching stops; each goes on by itself when there is room. Never is
-anything dropped to make room.
+First there is a warning, then no new work is taken, then fetching stops; each resumes when there is room. Nothing is
+ever dropped to make room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from lienworker.errors import OperatorError
+from lienworker.outbox.pauses import is_paused_for, set_pause
 from lienworker.settings import Settings
+from lienworker.store.clock import rfc3339
+from lienworker.store.database import write
+from lienworker.store.facts import fact, set_fact
 from lienworker.store.folder import DataFolder
-from lienworker.store.space import free_files, free_where_pages_lie, known_mb, measure, remember_size
+
+#: How large the data folder was when it was last measured.
+SIZE = "data_folder_size"
+_MB = 1_000_000
 
 #: Shares of LIENWORKER_DATA_MAX_MB.
 _WARN, _STOP_INTAKE, _STOP_FETCH = 0.8, 0.9, 1.0
@@ -21,6 +34,96 @@ _FILES_WARN, _FILES_STOP_INTAKE, _FILES_STOP_FETCH = 5_000, 2_000, 1_000
 #: A stopped lane goes on when there is this much more room than it was stopped at: no going to and fro.
 _MORE_FREE = 1.1
 _LESS_FULL = 0.05
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Bytes of the data folder, by what takes them."""
+
+    database: int
+    raw: int
+    pending: int
+    other: int
+    at: str
+
+    @property
+    def total(self) -> int:
+        return self.database + self.raw + self.pending + self.other
+
+    @property
+    def mb(self) -> int:
+        return self.total // _MB
+
+
+def database_size(folder: DataFolder) -> int:
+    """The file with its write-ahead log."""
+    return sum(_size(folder.root / f"{folder.database.name}{end}") for end in ("", "-wal", "-shm"))
+
+
+def measure(folder: DataFolder) -> Size:
+    """Walks through the folder."""
+    parts = {"raw": 0, "pending": 0, "other": 0}
+    for path, about in _files(folder.root):
+        top = path.relative_to(folder.root).parts[0]
+        if top.startswith(folder.database.name):
+            continue
+        parts[top if top in parts else "other"] += (
+            about.st_blocks * 512 if hasattr(about, "st_blocks") else about.st_size
+        )
+    return Size(database_size(folder), **parts, at=rfc3339())
+
+
+def _files(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    for place, _, names in os.walk(root):
+        for name in names:
+            path = Path(place, name)
+            with contextlib.suppress(OSError):  # it may just have gone
+                yield path, path.lstat()
+
+
+def remember_size(size: Size) -> None:
+    with write("size"):
+        set_fact(SIZE, json.dumps(asdict(size)))
+
+
+def known_size(folder: DataFolder) -> Size | None:
+    """As last measured, with the database as it is now."""
+    text = fact(SIZE)
+    if text is None:
+        return None
+    return Size(**{**json.loads(text), "database": database_size(folder)})
+
+
+def known_mb(folder: DataFolder) -> int | None:
+    size = known_size(folder)
+    return size.mb if size else None
+
+
+def free_mb(root: Path) -> int:
+    return shutil.disk_usage(root).free // _MB
+
+
+def free_where_pages_lie(folder: DataFolder) -> int:
+    """Free megabytes where there are fewest: `raw/` may be a link to another disk."""
+    return min(free_mb(place) for place in (folder.root, folder.raw) if place.exists())
+
+
+def free_files(place: Path) -> int | None:
+    """How many more files can be made on a disk; None where it has no such limit, or does not say."""
+    try:
+        about = os.statvfs(place)
+    except OSError:
+        return None
+    return about.f_favail if about.f_files > 0 else None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +177,16 @@ class Room:
 def room_in(folder: DataFolder, settings: Settings) -> Room:
     """How it is now."""
     return Room(free_where_pages_lie(folder), known_mb(folder), settings, free_files(folder.raw))
+
+
+def watch_disk(folder: DataFolder, settings: Settings) -> None:
+    """Pauses intake, then fetching, while there is too little room; both resume by themselves."""
+    room = room_in(folder, settings)
+    for lane in ("intake", "fetch"):
+        shortage = room.shortage(lane, is_paused=is_paused_for(lane, "disk"))
+        if set_pause(lane, "disk", shortage is not None, shortage or ""):
+            words = f"is paused: {shortage}" if shortage else "goes on: there is room again"
+            logger.log(logging.WARNING if shortage else logging.INFO, "%s %s", lane, words, extra={"action": "disk"})
 
 
 def refuse_new_work(folder: DataFolder, settings: Settings) -> None:
