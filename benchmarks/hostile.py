@@ -115,11 +115,11 @@ def one_kind(kind: str, size: int) -> bool:
 
 def prepare(root: Path, n: int, size: int) -> None:
     """Stores so many hostile pages, fetched and waiting to be scraped."""
-    from lienworker.actors.fetch import page_key
-    from lienworker.actors.fetch_outcomes import Arrived, store_fetches
     from lienworker.fetching import Fetched
     from lienworker.outbox.claims import claim
     from lienworker.outbox.registration import register_in_transaction
+    from lienworker.steps.fetch import page_key
+    from lienworker.steps.fetch_outcomes import Arrived, store_fetches
     from lienworker.store.database import write
     from lienworker.store.raw_files import write_aside
     from lienworker.store.tasks import NewTask
@@ -140,8 +140,8 @@ def prepare(root: Path, n: int, size: int) -> None:
 def _runtime(root: Path) -> Iterator[object]:
     from dramatiq.asyncio import EventLoopThread
 
-    from lienworker.actors.runtime import running
     from lienworker.settings import Settings
+    from lienworker.steps.runtime import running
 
     loop = EventLoopThread(logging.getLogger(__name__))
     loop.start()
@@ -153,7 +153,7 @@ def _runtime(root: Path) -> Iterator[object]:
 
 def scrape_all(root: Path) -> bool:
     """All that wait, by two threads, as a worker process has them."""
-    from lienworker.actors.scrape import ScrapeRun
+    from lienworker.steps.scrape import ScrapeRun
     from lienworker.store.database import all_rows, close
 
     def work() -> None:

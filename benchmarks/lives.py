@@ -15,11 +15,8 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from dramatiq.asyncio import EventLoopThread
-
-from lienworker.actors.fetch_outcomes import Arrived, store_fetches
-from lienworker.actors.runtime import Runtime, running
-from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
 from lienworker.actors.upload_outcomes import prepare_raws, prepare_results, store_raws, store_results
+
 from lienworker.errors import PageError
 from lienworker.fetching import Fetched, FetchFailed, FetchOutcome
 from lienworker.gateway.fates import Fate, RefusedAlone, Stored
@@ -32,6 +29,9 @@ from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.uploads import Claim, claim_uploads
 from lienworker.platforms import ParsedPage
 from lienworker.settings import Settings
+from lienworker.steps.fetch_outcomes import Arrived, store_fetches
+from lienworker.steps.runtime import Runtime, running
+from lienworker.steps.scrape_outcomes import Scraped, store_scrapes
 from lienworker.store import clock as store_clock
 from lienworker.store.database import close, write
 from lienworker.store.pages import page_of

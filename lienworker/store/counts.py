@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lienworker.store.database import all_rows
+from lienworker.store.clock import rfc3339
+from lienworker.store.database import all_rows, one_row
 from lienworker.store.tasks import STATUSES
 
 OUTBOX_STATES = ("waiting", "leased", "held", "delivered", "superseded", "parked", "discarded")
@@ -21,6 +22,12 @@ def outbox_counts(topic: str | None = None) -> dict[str, int]:
         )
     )
     return {state: found.get(state, 0) for state in OUTBOX_STATES}
+
+
+def ended_since(status: str, ms: int) -> int:
+    """Return how many tasks have ended with this status since then."""
+    sql = "SELECT count(*) FROM tasks INDEXED BY tasks_by_end WHERE completed_at > ? AND status = ?"
+    return int(one_row(sql, (rfc3339(ms), status))[0])
 
 
 def import_counts(import_id: int) -> dict[str, int]:

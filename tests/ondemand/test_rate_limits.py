@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import outage
-from lienworker.actors.replay import replay, rows_to_replay
 from lienworker.gateway.reference import ReferenceGateway
+from lienworker.operator.replay import replay, rows_to_replay
 from lienworker.outbox import breaker
 from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.deliveries import report_failure
@@ -29,11 +29,11 @@ def test_one_failure_among_successes_makes_only_its_own_raw_file_wait(
     with desk(tmp_path / "data", gateway, **REAL) as here:
         here.add(20, name="before")
         here.upload()
-        before = here.runtime.raw_bound.now
+        before = here.runtime.bounds.raw.now
         gateway.fault(fault, endpoint="raw", seconds=60, count=1)
         here.add(1, name="unlucky")
         here.upload()
-        assert here.runtime.raw_bound.now == before // 2
+        assert here.runtime.bounds.raw.now == before // 2
         here.add(40)
         here.upload()
         assert here.states("upload_raw") == {"delivered": 60, "waiting": 1}
@@ -51,11 +51,11 @@ def test_one_429_makes_only_the_results_of_its_batch_wait_and_for_as_long_as_ask
         here.send_raws()
         gateway.fault("429", endpoint="results", seconds=2, count=1)
         here.upload()
-        batch = here.runtime.result_bound.now
+        batch = here.runtime.bounds.result.now
         here.add(30)
         here.upload()
         assert here.states("upload_result") == {"delivered": 35, "waiting": 8}
-        assert here.runtime.result_bound.now == batch  # smaller ones would be more calls
+        assert here.runtime.bounds.result.now == batch  # smaller ones would be more calls
         here.upload_until()  # long before our own 30 s
         assert gateway.state.too_early() == []
         no_attempt_is_lost()

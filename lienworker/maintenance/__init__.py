@@ -1,0 +1,1 @@
+"""What keeps a data folder in good order while nobody looks."""
