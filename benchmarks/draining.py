@@ -93,9 +93,11 @@ def _make_results(here: Runtime, numbers: range, sample: dict[str, Any]) -> None
     with write("benchmark"):
         register_in_transaction(new)
     with here.holder.lease() as token:
-        store_fetches(here, [_arrived(here, row) for row in claim("fetch", len(numbers), token, free)])
+        store_fetches(
+            here.folder, here.retries, [_arrived(here, row) for row in claim("fetch", len(numbers), token, free)]
+        )
         rows = claim("scrape", len(numbers), token, free)
-        store_scrapes(here, [_scraped(row, sample) for row in rows])
+        store_scrapes(here.scrape, [_scraped(row, sample) for row in rows])
 
 
 def _arrived(here: Runtime, row: Claimed) -> Arrived:

@@ -131,9 +131,9 @@ def prepare(root: Path, n: int, size: int) -> None:
         for row in claim("fetch", n, "t-benchmark", here.rules):
             kind = kinds[int(row.url.rpartition("/")[2]) % len(kinds)]
             body = PAGES[kind](size)[:size]
-            written = write_aside(here.folder, page_key(here, row), body, _type_of(kind))
+            written = write_aside(here.folder, page_key(here.registry, row), body, _type_of(kind))
             fetched = Fetched(row.url, 200, body, _type_of(kind), None, None, None, 0, 5)
-            store_fetches(here, [Arrived(row, fetched, written)])
+            store_fetches(here.folder, here.retries, [Arrived(row, fetched, written)])
 
 
 @contextlib.contextmanager
@@ -159,7 +159,7 @@ def scrape_all(root: Path) -> bool:
     def work() -> None:
         while any(all_rows("SELECT 1 FROM outbox WHERE topic = 'scrape' AND state IN ('waiting', 'leased') LIMIT 1")):
             with here.holder.lease() as token:
-                ScrapeRun(here, token, True, None).work()
+                ScrapeRun(here.scrape, here.slots, here.lane(token, suspects=True)).work()
             time.sleep(0.1)
         close()
 

@@ -121,7 +121,7 @@ def test_a_pause_is_kept_by_another_process_that_has_files_in_hand(here: Desk, g
     here.add(20)
     with here.runtime.holder.lease() as token:
         lane = here.uploader(token).raws
-        lane._convoy._open_lanes = lambda: None  # type: ignore[method-assign]  # it has not come to sending yet
+        lane._in_flight._open_lanes = lambda: None  # type: ignore[method-assign]  # it has not come to sending yet
         assert lane.set_out() == 20
         with write("another process"):
             breaker.pause("raw", Trouble("rate_limited", "HTTP 429", 60.0), 30.0)

@@ -326,7 +326,7 @@ def decide(group: Group, known: Known) -> Verdict:
     else:
         breaker = _breaker_verdict(group, known)
     rows, after = _row_verdicts(group, lines, breaker, breaker.known or known)
-    return Verdict(rows, _batch_action(group), replace(breaker, known=after) if breaker.known else breaker)
+    return Verdict(rows, batch_line(group).action, replace(breaker, known=after) if breaker.known else breaker)
 
 
 def after_call(outcome: Outcome[Any]) -> AfterCall:
@@ -450,7 +450,7 @@ def _breaker_verdict(group: Group, known: Known) -> BreakerVerdict:
     marks = "".join(_mark(call, sure) for call in calls)
     failed = sorted((call for call in calls if isinstance(call, Unavailable)), key=lambda call: call.kind in sure)
     known = replace(known, last_calls=remember(before, marks))
-    return BreakerVerdict(breaker_action(before, marks), is_answered, known, tuple(failed))
+    return BreakerVerdict(breaker_line(before, marks).action, is_answered, known, tuple(failed))
 
 
 def _everything_failed(group: Group) -> list[Unavailable]:
@@ -475,13 +475,13 @@ def remember(before: str, marks: str) -> str:
     return (before + marks)[-REMEMBERED:]
 
 
-def breaker_action(before: str, marks: str) -> BreakerAction:
+def breaker_line(before: str, marks: str) -> BreakerLine:
     """Judge calls that came back together, given what the calls before them came to."""
     is_run = ANSWERED not in marks and ANSWERED not in remember(before, marks)[-RUN:]
     limited = _most_limited(before, marks)
     for line in BREAKERS:
         if line.mark in marks and line.is_run in (None, is_run) and limited >= line.limited:
-            return line.action
+            return line
     raise LookupError(f"no line for {marks!r} after {before!r}")
 
 
@@ -495,7 +495,8 @@ def _most_limited(before: str, marks: str) -> int:
 # Batches
 
 
-def _batch_action(group: Group) -> BatchAction:
+def batch_line(group: Group) -> BatchLine:
+    """Judge how much is sent at a time, by what became of the rows."""
     causes = [cause.kind for answer in group.answers if (cause := _cause(answer.outcome))]
     failed, limited, any_stored = bool(causes), Kind.RATE_LIMITED in causes, bool(_taken(group))
     for line in BATCHES:
@@ -505,5 +506,5 @@ def _batch_action(group: Group) -> BatchAction:
             and line.limited in (None, limited)
             and line.any_stored in (None, any_stored)
         ):
-            return line.action
+            return line
     raise LookupError(f"no line for {group}")
