@@ -18,14 +18,13 @@ from dramatiq.middleware import Middleware
 from lienworker.broker import QueueTokens, TokenBroker
 from lienworker.lifeline import watch_parent
 from lienworker.log_repeats import Repeats
-from lienworker.logs import about_task, setup_logging
+from lienworker.logs import setup_logging
 from lienworker.maintenance.upkeep import Chores, Upkeep
-from lienworker.outbox.leases import free_for
 from lienworker.outbox.relay import worker_slots
 from lienworker.outbox.turns import is_taken
 from lienworker.settings import Settings
 from lienworker.steps.runtime import Runtime, running
-from lienworker.steps.scrape_outcomes import store_scrapes
+from lienworker.steps.scrape import give_up_hanging
 from lienworker.steps.slots import RESERVED_THREADS
 from lienworker.steps.watchdog import Parse
 from lienworker.store.damage import note_damage
@@ -134,14 +133,10 @@ class WorkerProcess(Middleware):
 
     def _end_hanging(self, parse: Parse) -> None:
         """End this process for the parse that hangs in it, after what is done was committed."""
-        row, here = parse.row, self.runtime
-        words = "Its page held a worker up for too long."
-        logger.error("parsing %s hangs; this process ends", row.url, extra=about_task("hang", row.task_id, row.topic))
         threading.Timer(_LAST_COMMIT, os._exit, (1,)).start()  # should the database not let us
-        here.stopping.set()
+        self.runtime.stopping.set()
         time.sleep(_LAST_WORDS)
         try:
-            store_scrapes(here.scrape, list(parse.finished))
-            free_for(here.holder.id, row.id, words)
+            give_up_hanging(self.runtime.scrape, self.runtime.holder.id, parse)
         finally:
             os._exit(1)

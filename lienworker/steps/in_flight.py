@@ -48,7 +48,7 @@ class InFlight(Generic[C, T]):
     ) -> None:
         """`call` never raises; `landed` is set whenever something has ended (several may share one)."""
         self._loop = loop
-        self._call = call
+        self._make_call = call
         self._after = after
         self._news = landed or threading.Event()
         self._wanted = 1
@@ -151,7 +151,7 @@ class InFlight(Generic[C, T]):
                 return
             self._started_at[row.id] = time.monotonic()
             try:
-                outcome = await self._call(cargo)
+                outcome = await self._make_call(cargo)
             finally:
                 del self._started_at[row.id]
             self._landed.append((row, outcome))

@@ -14,12 +14,14 @@ from lienworker.errors import PageError, ShortageError, StoreError
 from lienworker.outbox.claims import claim
 from lienworker.outbox.closing import give_back, put_off
 from lienworker.outbox.entries import Claimed
+from lienworker.outbox.leases import free_for
 from lienworker.platforms import Page, ParsedPage, Target
 from lienworker.platforms.guarded import parse_here, parse_in_child
 from lienworker.steps.in_flight import GROUP_SECONDS
 from lienworker.steps.lane import LaneLease
 from lienworker.steps.scrape_outcomes import ScrapeContext, Scraped, store_scrapes
 from lienworker.steps.slots import Slots
+from lienworker.steps.watchdog import Parse
 from lienworker.store.pages import PageRecord, page_of
 from lienworker.store.raw_files import read_page
 from lienworker.store.stored_paths import raw_place
@@ -99,6 +101,12 @@ def _page(context: ScrapeContext, row: Claimed, page: PageRecord | None, body: b
 def target_of(row: Claimed) -> Target:
     extra: dict[str, Any] = json.loads(row.target_json)
     return Target(row.platform, row.state, row.county, row.parcel_id, row.url, extra)
+
+
+def give_up_hanging(context: ScrapeContext, holder_id: str, parse: Parse) -> None:
+    """Store what the thread of a hanging parse has finished, and free its rows; the page that hangs is blamed."""
+    store_scrapes(context, list(parse.finished))
+    free_for(holder_id, parse.row.id, "Its page held a worker up for too long.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lienworker.logs import about_task
 from lienworker.outbox.entries import Claimed
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class Watchdog:
                 self._begin_anew(now)  # we stood still ourselves (stopped, swapped out): that is no page's fault
             looked = now
             if parse := self._hanging():
+                row, words = parse.row, "parsing %s hangs; this process ends"
+                logger.error(words, row.url, extra=about_task("hang", row.task_id, row.topic))
                 _wind_up(0)
                 when_over(parse)
                 return
