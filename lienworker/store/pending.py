@@ -97,7 +97,7 @@ def heal(folder: DataFolder, anybody_works: Callable[[], bool]) -> tuple[int, in
 
 def _files(folder: DataFolder) -> Iterator[tuple[str, os.stat_result]]:
     for entry in os.scandir(folder.pending):
-        if entry.name.endswith(".json"):
+        if entry.name.endswith(".json") and not entry.is_dir():
             with contextlib.suppress(FileNotFoundError):  # delivered just now
                 yield entry.name, entry.stat()
 
