@@ -32,9 +32,6 @@ from typing import Any
 import aiohttp
 from dramatiq.asyncio import EventLoopThread
 
-from lienworker.actors.fetch_outcomes import Arrived, store_fetches
-from lienworker.actors.runtime import Runtime, running
-from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
 from lienworker.demo.pages import parcel_id, render_parcel
 from lienworker.fetching import Fetched
 from lienworker.gateway.wire import raw_name
@@ -43,6 +40,9 @@ from lienworker.outbox.entries import Claimed
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.platforms import Page, ParsedPage, Target, default_registry
 from lienworker.settings import Settings
+from lienworker.steps.fetch_outcomes import Arrived, store_fetches
+from lienworker.steps.runtime import Runtime, running
+from lienworker.steps.scrape_outcomes import Scraped, store_scrapes
 from lienworker.store.database import all_rows, close, dict_rows, open_store, write
 from lienworker.store.pages import page_of
 from lienworker.store.pending import item
@@ -93,9 +93,11 @@ def _make_results(here: Runtime, numbers: range, sample: dict[str, Any]) -> None
     with write("benchmark"):
         register_in_transaction(new)
     with here.holder.lease() as token:
-        store_fetches(here, [_arrived(here, row) for row in claim("fetch", len(numbers), token, free)])
+        store_fetches(
+            here.folder, here.retries, [_arrived(here, row) for row in claim("fetch", len(numbers), token, free)]
+        )
         rows = claim("scrape", len(numbers), token, free)
-        store_scrapes(here, [_scraped(row, sample) for row in rows])
+        store_scrapes(here.scrape, [_scraped(row, sample) for row in rows])
 
 
 def _arrived(here: Runtime, row: Claimed) -> Arrived:

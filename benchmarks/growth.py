@@ -32,11 +32,11 @@ from dramatiq.asyncio import EventLoopThread
 from benchmarks.speed.measuring import running_site
 from benchmarks.speed.with_lienworker import PROGRAM, environment, import_parcels, rows_of
 from benchmarks.web import fill
-from lienworker.actors.fetch import Pump
-from lienworker.actors.runtime import running
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import host_of, register_in_transaction
 from lienworker.settings import Settings
+from lienworker.steps.fetch import FetchLoop
+from lienworker.steps.runtime import running
 from lienworker.store.database import close, one_row, write
 from lienworker.store.tasks import NewTask
 
@@ -64,7 +64,7 @@ def pump_pages(folder: Path, site: str, first: int, pages: int) -> float:
             < first + pages
         ):
             with here.holder.lease() as token:
-                Pump(here, token).run()
+                FetchLoop(here.fetch, here.lane(token)).run()
         cost = 1000 * (time.process_time() - before) / pages
     loop.stop()
     close()

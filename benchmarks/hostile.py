@@ -115,11 +115,11 @@ def one_kind(kind: str, size: int) -> bool:
 
 def prepare(root: Path, n: int, size: int) -> None:
     """Stores so many hostile pages, fetched and waiting to be scraped."""
-    from lienworker.actors.fetch import page_key
-    from lienworker.actors.fetch_outcomes import Arrived, store_fetches
     from lienworker.fetching import Fetched
     from lienworker.outbox.claims import claim
     from lienworker.outbox.registration import register_in_transaction
+    from lienworker.steps.fetch import page_key
+    from lienworker.steps.fetch_outcomes import Arrived, store_fetches
     from lienworker.store.database import write
     from lienworker.store.raw_files import write_aside
     from lienworker.store.tasks import NewTask
@@ -131,17 +131,17 @@ def prepare(root: Path, n: int, size: int) -> None:
         for row in claim("fetch", n, "t-benchmark", here.rules):
             kind = kinds[int(row.url.rpartition("/")[2]) % len(kinds)]
             body = PAGES[kind](size)[:size]
-            written = write_aside(here.folder, page_key(here, row), body, _type_of(kind))
+            written = write_aside(here.folder, page_key(here.registry, row), body, _type_of(kind))
             fetched = Fetched(row.url, 200, body, _type_of(kind), None, None, None, 0, 5)
-            store_fetches(here, [Arrived(row, fetched, written)])
+            store_fetches(here.folder, here.retries, [Arrived(row, fetched, written)])
 
 
 @contextlib.contextmanager
 def _runtime(root: Path) -> Iterator[object]:
     from dramatiq.asyncio import EventLoopThread
 
-    from lienworker.actors.runtime import running
     from lienworker.settings import Settings
+    from lienworker.steps.runtime import running
 
     loop = EventLoopThread(logging.getLogger(__name__))
     loop.start()
@@ -153,13 +153,13 @@ def _runtime(root: Path) -> Iterator[object]:
 
 def scrape_all(root: Path) -> bool:
     """All that wait, by two threads, as a worker process has them."""
-    from lienworker.actors.scrape import ScrapeRun
+    from lienworker.steps.scrape import ScrapeRun
     from lienworker.store.database import all_rows, close
 
     def work() -> None:
         while any(all_rows("SELECT 1 FROM outbox WHERE topic = 'scrape' AND state IN ('waiting', 'leased') LIMIT 1")):
             with here.holder.lease() as token:
-                ScrapeRun(here, token, True, None).work()
+                ScrapeRun(here.scrape, here.slots, here.lane(token, suspects=True)).work()
             time.sleep(0.1)
         close()
 

@@ -16,15 +16,11 @@ from unittest.mock import patch
 
 from dramatiq.asyncio import EventLoopThread
 
-from lienworker.actors.fetch_outcomes import Arrived, store_fetches
-from lienworker.actors.runtime import Runtime, running
-from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
-from lienworker.actors.upload_outcomes import prepare_raws, prepare_results, store_raws, store_results
 from lienworker.errors import PageError
 from lienworker.fetching import Fetched, FetchFailed, FetchOutcome
 from lienworker.gateway.fates import Fate, RefusedAlone, Stored
 from lienworker.gateway.outcomes import Accepted, Outcome
-from lienworker.gateway.wire import RawReply
+from lienworker.gateway.wire import RawReply, ResultsReply
 from lienworker.outbox.claims import Rules, claim
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.registration import register_in_transaction
@@ -32,6 +28,11 @@ from lienworker.outbox.transitions import end
 from lienworker.outbox.uploads import Claim, claim_uploads
 from lienworker.platforms import ParsedPage
 from lienworker.settings import Settings
+from lienworker.steps.fetch_outcomes import Arrived, store_fetches
+from lienworker.steps.runtime import Runtime, running
+from lienworker.steps.scrape_outcomes import Scraped, store_scrapes
+from lienworker.steps.upload.raw import prepare_raws, store_raws
+from lienworker.steps.upload.result import prepare_results, store_results
 from lienworker.store import clock as store_clock
 from lienworker.store.database import close, write
 from lienworker.store.pages import page_of
@@ -91,7 +92,9 @@ class Lives:
     def fetch(self, shares: Shares, size: int) -> None:
         with self.runtime.holder.lease() as token:
             while rows := claim("fetch", _GROUP, token, _FREE):
-                store_fetches(self.runtime, [self._arrived(row, shares, size) for row in rows])
+                store_fetches(
+                    self.runtime.folder, self.runtime.retries, [self._arrived(row, shares, size) for row in rows]
+                )
 
     def _arrived(self, row: Claimed, shares: Shares, size: int) -> Arrived:
         outcome: FetchOutcome
@@ -108,7 +111,7 @@ class Lives:
     def scrape(self, shares: Shares) -> None:
         with self.runtime.holder.lease() as token:
             while rows := claim("scrape", _GROUP, token, _FREE):
-                store_scrapes(self.runtime, [self._parsed(row, shares) for row in rows])
+                store_scrapes(self.runtime.scrape, [self._parsed(row, shares) for row in rows])
 
     def _parsed(self, row: Claimed, shares: Shares) -> Scraped:
         page = page_of(row.task_id, row.generation)
@@ -129,10 +132,16 @@ class Lives:
             how = Claim(token, self.runtime.rules)
             while rows := claim_uploads("upload_raw", _GROUP, how):
                 took: Outcome[RawReply] = Accepted(RawReply("somewhere"))
-                store_raws(self.runtime, [(row, took) for row, _ in prepare_raws(self.runtime, rows)])
+                files = prepare_raws(self.runtime.folder, rows)
+                store_raws(self.runtime.upload, [(row, took) for row, _ in files])
             while rows := claim_uploads("upload_result", _GROUP, how):
-                batch = prepare_results(self.runtime, rows)
-                store_results(self.runtime, [(row, self._fate(shares)) for row, _ in batch.items])
+                batch = prepare_results(self.runtime.folder, rows)
+                fates = [(row, self._fate(shares)) for row, _ in batch.items]
+                store_results(
+                    self.runtime.upload,
+                    fates,
+                    [Accepted(ResultsReply(sent=len(fates), inserted=len(fates), updated=0, failed=0))],
+                )
 
     def report(self) -> None:
         """The Gateway is told of what failed."""

@@ -63,6 +63,7 @@ class TokenBroker(RedisBroker):
 
     goes_on_without_redis = False  # the schedule: periodiq would end with a trace at the first tick without Redis
     is_silent = False  # standalone: nothing is ever put into the upload queue
+    data_dir: Path  # whose tasks the messages are about
     places: int | None = None  # how many steps this process takes at a time
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Any:
@@ -116,6 +117,7 @@ def setup_broker(settings: Settings, *middleware: Middleware) -> TokenBroker:
         namespace=namespace(settings),
         middleware=[PeriodiqMiddleware(), AsyncIO(), CurrentMessage(), Hygiene(), *middleware],
     )
+    broker.data_dir = settings.data_dir
     broker.is_silent = settings.mode == "standalone"
     dramatiq.set_broker(broker)
     return broker

@@ -1,16 +1,157 @@
 """The actors: `dramatiq lienworker.actors` runs them, `periodiq lienworker.actors` keeps their schedule.
 
-Each is thin: claim rows, do the work, close the rows in one transaction. Messages carry no ids.
+Each is thin: it calls a step and tells the next lane. Messages carry no ids. Dramatiq wants the broker to be there when
+a module of actors is imported; so this is the one module that reads the environment and does something on import, and
+nobody imports it but the processes of a stack and programs that send messages.
 """
 
-from lienworker.actors.app import broker
-from lienworker.actors.beat import relay
-from lienworker.actors.collect import collect
-from lienworker.actors.fetch import fetch
-from lienworker.actors.heartbeat import heartbeat
-from lienworker.actors.one_url import scrape_url
-from lienworker.actors.scrape import scrape
-from lienworker.actors.upkeep import upkeep
-from lienworker.actors.upload import upload
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+from collections.abc import Callable
+
+import dramatiq
+import redis
+from dramatiq.middleware import CurrentMessage
+from periodiq import cron
+
+from lienworker.actors.process import WorkerProcess
+from lienworker.broker import BEAT, FETCH, SCRAPE, UPLOAD, QueueTokens, setup_broker
+from lienworker.lifeline import watch_supervisor
+from lienworker.messages import MessageCheck, RegisteringActor, register_url
+from lienworker.settings import Settings
+from lienworker.steps.collect import collect_turn
+from lienworker.steps.fetch import FetchLoop
+from lienworker.steps.heartbeat import book_heartbeat, heartbeat_of, is_due, send_heartbeat
+from lienworker.steps.relay import relay_turn
+from lienworker.steps.scrape import ScrapeRun
+from lienworker.steps.upload.loop import upload_due
+from lienworker.store.database import DATABASE_TROUBLE, is_damage
 
 __all__ = ["broker", "collect", "fetch", "heartbeat", "relay", "scrape", "scrape_url", "upkeep", "upload"]
+
+logger = logging.getLogger(__name__)
+_settings = Settings.from_environment()
+_process = WorkerProcess(_settings)
+watch_supervisor(_process.end)
+broker = setup_broker(_settings, MessageCheck(), _process)
+
+
+def log_transient_errors(step: Callable[[], None]) -> Callable[[], None]:
+    """A full disk, a locked database, too few files: logged in a sentence, and tried again by the next message."""
+
+    @functools.wraps(step)
+    def logged() -> None:
+        try:
+            step()
+        except (OSError, *DATABASE_TROUBLE) as problem:
+            if is_damage(problem):  # no other try will do: see WorkerProcess.after_process_message
+                raise
+            logger.warning("%s stops for now: %s", step.__name__, problem, extra={"action": step.__name__})
+
+    return logged
+
+
+def _message_id() -> str | None:
+    message = CurrentMessage.get_current_message()
+    return message.message_id if message else None
+
+
+@dramatiq.actor(broker=broker, queue_name=BEAT, priority=0, periodic=cron("* * * * *"))
+@log_transient_errors
+def relay() -> None:
+    """A turn of the relay: keeps tokens in Redis for what is due. One at a time; a further message is a no-op."""
+    here = _process.runtime
+    # Handed on at once: a turn that only periodiq started again would leave a gap.
+    if relay_turn(here.relay, QueueTokens(broker), _chores, _can_hand_on) and not here.stopping.is_set():
+        _process.send("relay")
+
+
+def _chores() -> None:
+    if _settings.mode == "ondemand" and is_due(_settings.heartbeat):
+        _process.send("heartbeat")
+    _process.chores.do()
+
+
+def _can_hand_on() -> bool:
+    with contextlib.suppress(redis.RedisError):
+        return bool(broker.client.ping())
+    return False
+
+
+@dramatiq.actor(broker=broker, queue_name=BEAT, priority=1, periodic=cron("* * * * *"))
+@log_transient_errors
+def collect() -> None:
+    """A turn of polling; one at a time, and handed on through Redis as the relay's is."""
+    here = _process.runtime
+    if _settings.mode == "ondemand" and collect_turn(here.collect) and not here.stopping.is_set():
+        _process.send("collect")
+
+
+@dramatiq.actor(broker=broker, queue_name=BEAT, priority=0)
+@log_transient_errors
+def heartbeat() -> None:
+    """Sent by the relay when it is due; never waits for pages or uploads."""
+    here = _process.runtime
+    if _settings.mode == "ondemand" and book_heartbeat(_settings.heartbeat):
+        send_heartbeat(here.gateway, heartbeat_of(here.folder, _settings, here.registry), _settings.heartbeat)
+
+
+@dramatiq.actor(broker=broker, queue_name=BEAT, priority=20, periodic=cron("*/10 * * * *"))
+def upkeep() -> None:
+    """Starts a round of upkeep in a thread of its own, unless one is still at work."""
+    _process.upkeep.start()
+
+
+@dramatiq.actor(broker=broker, queue_name=FETCH, priority=30)
+@log_transient_errors
+def fetch() -> None:
+    """A token of the fetch lane."""
+    _fetch_due()
+
+
+def _fetch_due() -> None:
+    with _process.runtime.lease_lane(_message_id()) as lane:
+        if lane is None:
+            return
+        loop = FetchLoop(_process.runtime.fetch, lane)
+        has_more = loop.run()
+    if loop.has_left_pages:
+        _process.notify("scrape")
+    if has_more:
+        _process.notify("fetch")
+    if _settings.mode == "ondemand":
+        _process.notify("upload")
+
+
+@dramatiq.actor(broker=broker, queue_name=SCRAPE, priority=20)
+@log_transient_errors
+def scrape() -> None:
+    """A token of the scrape lane."""
+    here = _process.runtime
+    with here.lease_lane(_message_id()) as lane:
+        if lane is None:
+            return
+        has_more = ScrapeRun(here.scrape, here.slots, lane).work()
+    if _settings.mode == "ondemand":
+        _process.notify("upload")
+    if has_more:
+        _process.notify("scrape")
+
+
+@dramatiq.actor(broker=broker, queue_name=UPLOAD, priority=10)
+@log_transient_errors
+def upload() -> None:
+    """A token of the lanes to the Gateway. One at a time in a process: a Gateway that hangs holds one thread."""
+    here = _process.runtime
+    if _settings.mode == "ondemand" and upload_due(here.upload, here.rules, _message_id()):
+        _process.notify("upload")
+
+
+@dramatiq.actor(broker=broker, actor_class=RegisteringActor, queue_name=FETCH, priority=30)
+def scrape_url(url: str, platform: str | None = None, queue: str = "default") -> None:
+    """Scrapes one URL. The arguments repeat what `send` has stored; somebody else's are new work, and checked alike."""
+    register_url(url, platform, queue)
+    _fetch_due()

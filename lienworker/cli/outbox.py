@@ -173,8 +173,8 @@ def replay(include_held: bool, dry_run: bool, **options: Any) -> None:
     Works with no stack running, and beside one. It is the one command that calls the Gateway under STANDALONE.
     Exit 0 only if all of it was delivered.
     """
-    from lienworker.actors.replay import replay as send
-    from lienworker.actors.replay import rows_to_replay
+    from lienworker.operator.replay import replay as send
+    from lienworker.operator.replay import rows_to_replay
     from lienworker.outbox.leases import free_the_dead
 
     settings = load_settings()

@@ -210,6 +210,6 @@ def _parse(registry: Registry, page: Page, target: Target) -> Any:
 
 
 def _load(source: str) -> Page:
-    from lienworker.actors.pages_by_hand import page_from_file, page_from_url
+    from lienworker.operator.preview import page_from_file, page_from_url
 
     return page_from_url(load_settings(), source) if "://" in source else page_from_file(Path(source))

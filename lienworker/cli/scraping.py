@@ -31,7 +31,7 @@ def scrape(
 
     Works with no stack running. A page that gives no result shows what the parser saw. Exit 1 if it failed.
     """
-    from lienworker.actors.by_hand import queue_url, scrape_now
+    from lienworker.operator.scrape_now import queue_url, scrape_now
 
     settings = load_settings()
     if queue_only:
@@ -55,14 +55,14 @@ def _about(parcels: dict[str, str | None]) -> dict[str, str | None]:
 
 
 def _ask_to_follow(task_id: str, parcels: dict[str, str | None]) -> None:
-    from lienworker.actors.follow import ask_to_follow
+    from lienworker.steps.follow import ask_to_follow
 
     ask_to_follow(task_id, _about(parcels))
 
 
 def _follow(settings: Settings, task_id: str, parcels: dict[str, str | None]) -> None:
-    from lienworker.actors.follow import follow_stored
     from lienworker.platforms import registry_with
+    from lienworker.steps.follow import follow_stored
     from lienworker.store.folder import DataFolder
 
     registry = registry_with(settings.platforms_folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
+from lienworker.errors import InputError
 from lienworker.intake.rows import BadRowError
 
 MAX_URL = 2_000
@@ -44,6 +45,17 @@ class UrlChecker:
                 self._known.clear()
             self._known.add(site)
         return url
+
+
+def checked_url(url: str) -> str:
+    """Return the URL if we would fetch it; else raise an InputError that says why not."""
+    try:
+        checked = UrlChecker()(url)
+    except BadRowError as problem:
+        raise InputError(f"{url!r} cannot be scraped: {problem}") from None
+    if checked is None:
+        raise InputError("there is no URL to scrape")
+    return checked
 
 
 def _is_host(host: str) -> bool:

@@ -34,6 +34,18 @@ def decide(
     return TryAgain(int(1000 * seconds * _jitter(chance)))
 
 
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a page is tried, and how long after its first failure it is tried again, s."""
+
+    attempts: int
+    first_delay: float
+
+    def after(self, tries: int, *, retryable: bool) -> TryAgain | GiveUp:
+        """Decide what follows the `tries`-th failed try."""
+        return decide(tries, self.attempts, self.first_delay, retryable=retryable)
+
+
 def cooling_ms(failures: int, retry_after: float | None, chance: float | None = None) -> int:
     """How long a host cools after its n-th failure in a row; what it asked for counts, if that is longer."""
     own = min(_LONGEST_COOLING, _FIRST_COOLING * 2 ** min(failures - 1, 20)) * _jitter(chance)

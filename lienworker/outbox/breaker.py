@@ -2,7 +2,8 @@
 
 Closed: calls go out. Open: nothing goes out until the time for a probe has come. A probe is one call, with another row
 each time; if it goes through, the breaker closes and everything returns to speed. Rows lose nothing meanwhile.
-It opens on an outage, for times of our own that grow, and on many 429, for what was asked; `verdict` tells them apart.
+It opens on an outage, for times of our own that grow, and on many 429, for what was asked; `steps.upload.verdict` tells
+them apart, by what is known of the endpoint here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from enum import Enum
 from typing import Any
 
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
-from lienworker.outbox.verdict import Verdict, judge, remember
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import dict_rows, execute, one_row, storable
 
@@ -27,6 +27,8 @@ _USUAL_PAUSE, _SHORTEST_PAUSE = 5.0, 1.0
 _NEWS_MS = 60_000
 #: How often a row may fail while others go through, before it is parked, where the way is clean.
 LEAST_BLAME = 3
+#: The last calls that are remembered: one, and the twenty before it.
+REMEMBERED = 21
 #: So unlikely must it be that a row failed so often by chance alone.
 _BY_CHANCE = 1e-6
 #: How much of what is known of a way is still remembered after one more call.
@@ -71,55 +73,83 @@ def call_off_probe(endpoint: str) -> None:
     )
 
 
-def note_success(endpoint: str, n: int = 1, *, calls: int | None = None) -> None:
-    """Calls were answered, and `n` rows went through (a call each, unless said otherwise).
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How lossy the way to an endpoint is: calls lately, and rows that failed at their first try; both fade."""
 
-    That closes the breaker, unless they were under way when the destination asked for a pause. Part of a larger
-    transaction.
-    """
-    now, calls = now_ms(), n if calls is None else calls
-    execute(
-        "INSERT INTO breakers (endpoint, successes, recent_tries) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
-        " successes = successes + excluded.successes,"
-        " recent_tries = recent_tries * ? + excluded.recent_tries, recent_failures = recent_failures * ?",
-        (endpoint, n, calls, _MEMORY**calls, _MEMORY**calls),
+    tries: float = 0.0
+    failures: float = 0.0
+
+    def after_answers(self, calls: int) -> Way:
+        """Return it after so many more calls that were answered."""
+        fade = _MEMORY**calls
+        return Way(tries=self.tries * fade + calls, failures=self.failures * fade)
+
+    def after_first_failure(self) -> Way:
+        """Return it after one more row that failed at its first try."""
+        return Way(tries=self.tries * _MEMORY + 1, failures=self.failures * _MEMORY + 1)
+
+    @property
+    def most_blame(self) -> int:
+        """How often a row must fail while others go through until chance is no excuse: more on a way that is lossy."""
+        chance = min(0.9, self.failures / self.tries) if self.tries else 0.0
+        return LEAST_BLAME if chance < 0.01 else max(LEAST_BLAME, math.ceil(math.log(_BY_CHANCE) / math.log(chance)))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of an endpoint when calls to it are judged."""
+
+    #: What the last calls came to, a letter each (`steps.upload.verdict`); none where they are old news.
+    last_calls: str = ""
+    #: Rows that ever went through.
+    successes: int = 0
+    way: Way = Way()
+    #: Whether an answer closes the breaker: not one that was under way when the destination asked for a pause.
+    closes_on_answer: bool = False
+
+
+def known(endpoint: str) -> Known:
+    """Return what is known of an endpoint. Part of a larger transaction."""
+    now = now_ms()
+    sql = (
+        "SELECT CASE WHEN ? - last_call_at < ? THEN last_calls ELSE '' END, successes, recent_tries, recent_failures,"
+        " is_open AND (is_probing OR retry_at <= ?) FROM breakers WHERE endpoint = ?"
     )
-    # With it the 429 are forgotten that it was paused for: that pause was kept.
+    row = one_row(sql, (now, _NEWS_MS, now, endpoint))
+    if row is None:
+        return Known()
+    last_calls, successes, tries, failures, closes_on_answer = row
+    return Known(
+        last_calls=last_calls,
+        successes=successes,
+        way=Way(tries=tries, failures=failures),
+        closes_on_answer=bool(closes_on_answer),
+    )
+
+
+def remember(endpoint: str, now_known: Known) -> None:
+    """Store what is known of an endpoint after calls to it. Part of a larger transaction."""
+    way = now_known.way
+    execute(
+        "INSERT INTO breakers (endpoint, last_calls, last_call_at, successes, recent_tries, recent_failures)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET last_calls = excluded.last_calls,"
+        " last_call_at = excluded.last_call_at, successes = excluded.successes,"
+        " recent_tries = excluded.recent_tries, recent_failures = excluded.recent_failures",
+        (endpoint, now_known.last_calls, now_ms(), now_known.successes, way.tries, way.failures),
+    )
+
+
+def close(endpoint: str) -> None:
+    """Close a breaker whose probe was answered. Part of a larger transaction.
+
+    What the last calls came to is forgotten with it: the pause or outage that they led to is over.
+    """
     execute(
         "UPDATE breakers SET is_open = 0, is_probing = 0, failures = 0, kind = NULL, words = NULL, since = NULL,"
-        " last_calls = '' WHERE endpoint = ? AND is_open = 1 AND (is_probing = 1 OR retry_at <= ?)",
-        (endpoint, now),
+        " last_calls = '' WHERE endpoint = ? AND is_open = 1",
+        (endpoint,),
     )
-
-
-def note_first_failure(endpoint: str) -> None:
-    """A row failed at its first try: what is known of how lossy the way is. Part of a larger transaction."""
-    execute(
-        "INSERT INTO breakers (endpoint, recent_tries, recent_failures) VALUES (?, 1, 1) ON CONFLICT DO UPDATE SET"
-        " recent_tries = recent_tries * ? + 1, recent_failures = recent_failures * ? + 1",
-        (endpoint, _MEMORY, _MEMORY),
-    )
-
-
-def most_blame(endpoint: str) -> int:
-    """How often a row must fail while others go through until chance is no excuse: more on a way that is lossy."""
-    row = one_row("SELECT recent_tries, recent_failures FROM breakers WHERE endpoint = ?", (endpoint,))
-    tries, failures = row or (0.0, 0.0)
-    chance = min(0.9, failures / tries) if tries else 0.0
-    return LEAST_BLAME if chance < 0.01 else max(LEAST_BLAME, math.ceil(math.log(_BY_CHANCE) / math.log(chance)))
-
-
-def note_calls(endpoint: str, group: str) -> Verdict:
-    """Remember what calls came to that ended together, and judge them. Part of a larger transaction."""
-    now = now_ms()
-    last, at = one_row("SELECT last_calls, last_call_at FROM breakers WHERE endpoint = ?", (endpoint,)) or ("", 0)
-    before = last if now - at < _NEWS_MS else ""
-    execute(
-        "INSERT INTO breakers (endpoint, last_calls, last_call_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
-        " last_calls = excluded.last_calls, last_call_at = excluded.last_call_at",
-        (endpoint, remember(before, group), now),
-    )
-    return judge(before, group)
 
 
 def pause(endpoint: str, trouble: Trouble, first_delay: float) -> int:
@@ -179,11 +209,6 @@ def asked_ms(retry_after: float | None, first_delay: float) -> int:
     """Return how long a 429 makes wait: what was asked; where nothing was, a moment."""
     usual = min(_USUAL_PAUSE, first_delay)
     return int(1000 * (usual if retry_after is None else min(max(retry_after, _SHORTEST_PAUSE), LONGEST_RETRY_AFTER)))
-
-
-def successes(endpoint: str) -> int:
-    row = one_row("SELECT successes FROM breakers WHERE endpoint = ?", (endpoint,))
-    return int(row[0]) if row else 0
 
 
 def probe_now() -> None:

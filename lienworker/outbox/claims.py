@@ -251,7 +251,12 @@ def _lease(rows: list[Claimed], token: str, now: int, message_id: str | None) ->
 
 def is_paused(topic: str) -> bool:
     lane = "upload" if topic in UPLOADS else "fetch" if topic == Topic.FETCH else ""
-    return bool(lane) and one_row("SELECT 1 FROM pauses WHERE lane = ?", (lane,)) is not None
+    return bool(lane) and is_lane_paused(lane)
+
+
+def is_lane_paused(lane: str) -> bool:
+    """Return whether a person, the Gateway or a guard has paused `intake`, `fetch` or `upload`."""
+    return one_row("SELECT 1 FROM pauses WHERE lane = ?", (lane,)) is not None
 
 
 def claimable(topic: str, rules: Rules, most: int) -> int:

@@ -1,16 +1,9 @@
-"""Order within a parcel: the newest result goes, and none that a newer one has overtaken.
-
-Newer is whose page was fetched later, then the later generation. One upload a parcel at a time.
-
-The wall clock may have been set back since. Where one of two pages was fetched in what is now the future, the later of
-their uploads is the newer: rows are numbered in the order in which they came, whatever the clock said.
-"""
+"""What the database knows of the order within a parcel; `steps.upload.order` has the rule."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lienworker.outbox import transitions
@@ -18,8 +11,8 @@ from lienworker.outbox.deliveries import report_completion
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.states import State
 from lienworker.store import results
-from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import all_rows, dict_rows, write
+from lienworker.store.clock import now_ms
+from lienworker.store.database import all_rows, dict_rows
 
 #: How long a result waits behind a newer one of its parcel before it is looked at again.
 _STEP_BACK_MS = 1000
@@ -43,65 +36,29 @@ WHERE (other.state = 'leased' AND other.lease_token <> ?3) OR (coalesce(other.re
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
-    """Claimed results, by what may happen to them now."""
-
-    sendable: list[Claimed]
-    superseded: list[Claimed]
-    stepped_back: list[Claimed]
-
-
 def result_rows(rows: Sequence[Claimed]) -> dict[str, dict[str, Any]]:
     """The stored results of claimed rows, by task, with their data as it is stored."""
     found = dict_rows(f"SELECT r.* FROM {_MINE}", (None, json.dumps([row.id for row in rows])))
     return {row["task_id"]: row for row in found}
 
 
-def keep_order(rows: Sequence[Claimed], stored: dict[str, dict[str, Any]]) -> Ordered:
-    """Who of the claimed rows may go now. Whoever looks after his own claim sees the claims that came before it."""
-    ordered = Ordered([], [], [])
-    if not rows:
-        return ordered
-    ids, now = json.dumps([row.id for row in rows]), rfc3339()
-    overtaken = {found[0] for found in all_rows(_OVERTAKEN, (now, ids))}
-    not_first = {found[0] for found in all_rows(_NOT_FIRST, (now, ids, rows[0].token))}
-    newest = _newest_by_parcel(rows, stored, now)
-    for row in rows:
-        found = stored.get(row.task_id)
-        if found is None or found["generation"] != row.generation or row.id in overtaken:
-            ordered.superseded.append(row)
-        elif newest.get(row.parcel_key or "", row) is not row or row.id in not_first:
-            ordered.stepped_back.append(row)
-        else:
-            ordered.sendable.append(row)
-    if ordered.superseded or ordered.stepped_back:
-        with write("keep_order"):
-            for row in ordered.superseded:
-                _supersede(row)
-            for row in ordered.stepped_back:
-                transitions.step_back(row, now_ms() + _STEP_BACK_MS)
-    return ordered
+def overtaken(rows: Sequence[Claimed], now: str) -> set[int]:
+    """Return the ids of claimed rows whose parcel has a newer result at the Gateway."""
+    return {found[0] for found in all_rows(_OVERTAKEN, (now, json.dumps([row.id for row in rows])))}
 
 
-def _newest_by_parcel(rows: Sequence[Claimed], stored: dict[str, dict[str, Any]], now: str) -> dict[str, Claimed]:
-    newest: dict[str, Claimed] = {}
-    for row in rows:
-        if row.parcel_key and row.task_id in stored:
-            rival = newest.get(row.parcel_key)
-            if rival is None or _is_newer(row, rival, stored, now):
-                newest[row.parcel_key] = row
-    return newest
+def not_first(rows: Sequence[Claimed], now: str) -> set[int]:
+    """Return the ids of claimed rows (under one lease) that must let another one of their parcel go first."""
+    return {found[0] for found in all_rows(_NOT_FIRST, (now, json.dumps([row.id for row in rows]), rows[0].token))}
 
 
-def _is_newer(row: Claimed, rival: Claimed, stored: dict[str, dict[str, Any]], now: str) -> bool:
-    mine, other = stored[row.task_id], stored[rival.task_id]
-    if (mine["fetched_at"] > now) != (other["fetched_at"] > now):
-        return row.id > rival.id
-    return (mine["fetched_at"], mine["generation"]) > (other["fetched_at"], other["generation"])
-
-
-def _supersede(row: Claimed) -> None:
+def supersede(row: Claimed) -> None:
+    """End a row that a newer result has overtaken."""
     if transitions.end(row, State.SUPERSEDED, "newer_result"):
         report_completion(row.task_id)
         results.forget_pending_of(row.task_id, row.generation)
+
+
+def step_back(row: Claimed) -> None:
+    """Let a row wait a moment behind the newer one; nothing was tried."""
+    transitions.step_back(row, now_ms() + _STEP_BACK_MS)

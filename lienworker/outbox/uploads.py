@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lienworker.outbox import breaker, transitions
-from lienworker.outbox.breaker import Gate, Trouble
+from lienworker.outbox.breaker import Gate
 from lienworker.outbox.claims import (
     Rules,
     claim_in_transaction,
@@ -121,46 +121,15 @@ def waits_as_asked(longest_ms: int) -> bool:
     return one_row(sql, (json.dumps(list(ENDPOINTS)), soon)) is not None
 
 
-def put_off(row: Claimed, trouble: Trouble, due_at: int, *, perhaps_the_row: bool) -> bool:
-    """The destination's fault, so the row loses no attempt; it waits, behind others.
-
-    It is blamed only if it failed again after others had gone through; having failed so too often for chance, it is
-    parked. True when it was parked.
-    """
-    endpoint = ENDPOINTS[row.topic]
-    seen, _, _ = _record_of(row)
-    if perhaps_the_row and seen is None:
-        breaker.note_first_failure(endpoint)
-    if perhaps_the_row and seen is not None and breaker.successes(endpoint) > seen:
-        return blame(row, trouble.kind, trouble.words, due_at, most=breaker.most_blame(endpoint))
-    _wait(row, trouble.kind, trouble.words, due_at, blame=0)
-    return False
-
-
-def blame(row: Claimed, kind: str, words: str, due_at: int, *, most: int = breaker.LEAST_BLAME) -> bool:
-    """It failed by itself while others were stored: one count against it. True when that was one too many."""
-    _, count, _ = _record_of(row)
-    if count + 1 >= most:
-        park(row, kind, words)
-        return True
-    _wait(row, kind, words, due_at, blame=1)
-    return False
-
-
-def is_the_same_again(row: Claimed, words: str) -> bool:
-    """Whether it failed with the very words that it got while others were stored beside it: then it is not the day."""
-    _, count, known = _record_of(row)
-    return bool(count) and known == fingerprint(words)
-
-
-def _record_of(row: Claimed) -> tuple[int | None, int, str | None]:
+def record_of(row: Claimed) -> tuple[int | None, int, str | None]:
+    """Return what is held against a row: the endpoint's successes at its last failure, its blame, its fingerprint."""
     seen, count, known = one_row("SELECT seen_successes, blame, fingerprint FROM outbox WHERE id = ?", (row.id,))
     return seen, count, known
 
 
-def _wait(row: Claimed, kind: str, words: str, due_at: int, *, blame: int) -> None:
-    seen = breaker.successes(ENDPOINTS[row.topic])
-    if transitions.wait_for_hub(row, due_at, kind, fingerprint(words), blame=blame, successes=seen):
+def put_off(row: Claimed, kind: str, words: str, due_at: int, *, blame: int, seen_successes: int) -> None:
+    """Let a row wait that did not get through. It loses no attempt; `blame` is what counts against it from now on."""
+    if transitions.wait_for_hub(row, due_at, kind, fingerprint(words), blame=blame, successes=seen_successes):
         _note_failure(row, kind, words)
 
 

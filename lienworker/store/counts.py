@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from peewee import fn
 
+from lienworker.store.clock import rfc3339
+from lienworker.store.database import one_row
 from lienworker.store.models import Tally, Task, tuples
 from lienworker.store.tasks import STATUSES
 
@@ -19,6 +21,12 @@ def outbox_counts(topic: str | None = None) -> dict[str, int]:
     query = Tally.select(Tally.state, fn.SUM(Tally.n)).where(Tally.kind == "outbox").group_by(Tally.state)
     found = dict(tuples(query if topic is None else query.where(Tally.topic == topic)))
     return {state: found.get(state, 0) for state in OUTBOX_STATES}
+
+
+def ended_since(status: str, ms: int) -> int:
+    """Return how many tasks have ended with this status since then."""
+    sql = "SELECT count(*) FROM tasks INDEXED BY tasks_by_end WHERE completed_at > ? AND status = ?"
+    return int(one_row(sql, (rfc3339(ms), status))[0])
 
 
 def import_counts(import_id: int) -> dict[str, int]:

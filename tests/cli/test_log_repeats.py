@@ -95,7 +95,7 @@ def test_our_own_lines_are_told_apart_by_what_they_name(log: Log) -> None:
 
 
 def test_every_task_keeps_its_line_and_information_is_never_held_back(log: Log) -> None:
-    logger = logging.getLogger("lienworker.actors.fetch")
+    logger = logging.getLogger("lienworker.steps.fetch")
     logger.setLevel(logging.INFO)
     for n in range(5):
         logger.warning("parked %d", n, extra={"task_id": f"t{n}"})

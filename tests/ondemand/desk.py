@@ -17,14 +17,6 @@ from unittest.mock import patch
 
 from dramatiq.asyncio import EventLoopThread
 
-from lienworker.actors.collect import Collector
-from lienworker.actors.fetch import Pump
-from lienworker.actors.fetch_outcomes import Arrived, store_fetches
-from lienworker.actors.heartbeat import _book, send_heartbeat
-from lienworker.actors.runtime import Runtime, running
-from lienworker.actors.scrape import ScrapeRun
-from lienworker.actors.scrape_outcomes import Scraped, store_scrapes
-from lienworker.actors.upload import Uploader
 from lienworker.demo.pages import render_parcel
 from lienworker.fetching import Fetched
 from lienworker.gateway.client import GatewayClient, Timeouts
@@ -37,6 +29,14 @@ from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.uploads import Chosen, Claim
 from lienworker.platforms import ParsedPage
 from lienworker.settings import Settings
+from lienworker.steps.collect import Collector
+from lienworker.steps.fetch import FetchLoop
+from lienworker.steps.fetch_outcomes import Arrived, store_fetches
+from lienworker.steps.heartbeat import book_heartbeat, heartbeat_of, send_heartbeat
+from lienworker.steps.runtime import Runtime, running
+from lienworker.steps.scrape import ScrapeRun
+from lienworker.steps.scrape_outcomes import Scraped, store_scrapes
+from lienworker.steps.upload.loop import Uploader
 from lienworker.store.clock import now_ms
 from lienworker.store.database import all_rows, dict_rows, execute, one_row, write
 from lienworker.store.pages import page_of
@@ -49,7 +49,7 @@ PATIENT = Timeouts(connect=10, work=10, raw=10, results=10, task=10, heartbeat=1
 #: For a test in which the Gateway hangs, and nothing is lost by giving up a call that was only slow.
 QUICK = Timeouts(connect=2, work=1, raw=1, results=1, task=1, heartbeat=1, health=1, idle=1)
 #: An idle turn of collect looks around this often; tests have less patience.
-sys.modules["lienworker.actors.collect"].__dict__["_LOOK_SECONDS"] = 0.01
+sys.modules["lienworker.steps.collect"].__dict__["_LOOK_SECONDS"] = 0.01
 _FREE = Rules(host_delay=0.0, host_concurrency=100_000)
 
 
@@ -63,7 +63,7 @@ class Desk:
     def give_up_after(self, timeouts: Timeouts) -> None:
         """Use another client, with less patience."""
         worker_id = self.runtime.settings.worker_id or self.runtime.folder.worker_id()
-        self.runtime._gateway = GatewayClient(self.gateway.url, self.gateway.token, worker_id, timeouts=timeouts)
+        self.runtime.gateway.made = GatewayClient(self.gateway.url, self.gateway.token, worker_id, timeouts=timeouts)
 
     # What the other steps would have left behind
 
@@ -90,8 +90,10 @@ class Desk:
     def scrape_waiting(self, **data: Any) -> None:
         with self.runtime.holder.lease() as token:
             rows = claim("fetch", 100_000, token, _FREE)
-            store_fetches(self.runtime, [self._arrived(row) for row in rows])
-            store_scrapes(self.runtime, [self._parsed(row, data) for row in claim("scrape", 100_000, token, _FREE)])
+            store_fetches(self.runtime.folder, self.runtime.retries, [self._arrived(row) for row in rows])
+            store_scrapes(
+                self.runtime.scrape, [self._parsed(row, data) for row in claim("scrape", 100_000, token, _FREE)]
+            )
 
     def add_unread(self, name: str) -> None:
         """A task whose page is on disk, and nobody has read it yet."""
@@ -99,7 +101,11 @@ class Desk:
             register_in_transaction([self.new_task(1, name)])
         with self.runtime.holder.lease() as token:
             page = render_parcel(1).encode()
-            store_fetches(self.runtime, [self._arrived(row, page) for row in claim("fetch", 1, token, _FREE)])
+            store_fetches(
+                self.runtime.folder,
+                self.runtime.retries,
+                [self._arrived(row, page) for row in claim("fetch", 1, token, _FREE)],
+            )
 
     def _arrived(self, row: Claimed, body: bytes = b"") -> Arrived:
         body = body or f"<html>{row.url} {row.generation} {time.time_ns()}</html>".encode()
@@ -135,15 +141,24 @@ class Desk:
     def _collector(self) -> Collector:
         with write("test"):
             execute("INSERT OR REPLACE INTO turns VALUES ('collect', ?, '')", (self.runtime.holder.id,))
-        return Collector(self.runtime)
+        return Collector(self.runtime.collect)
 
     def fetch_and_scrape(self) -> None:
         with self.runtime.holder.lease() as token:
-            Pump(self.runtime, token, suspects=True).run()
-            ScrapeRun(self.runtime, token, True, None).work()
+            lane = self.runtime.lane(token, suspects=True)
+            FetchLoop(self.runtime.fetch, lane).run()
+            ScrapeRun(self.runtime.scrape, self.runtime.slots, lane).work()
+
+    def heartbeat_body(self) -> dict[str, Any]:
+        return heartbeat_of(self.runtime.folder, self.runtime.settings, self.runtime.registry)
+
+    def heartbeat(self) -> None:
+        send_heartbeat(self.runtime.gateway, self.heartbeat_body(), self.runtime.settings.heartbeat)
 
     def uploader(self, token: str, only: Sequence[int] | None = None) -> Uploader:
-        return Uploader(self.runtime, Claim(token, self.runtime.rules, only=None if only is None else Chosen(only)))
+        return Uploader(
+            self.runtime.upload, Claim(token, self.runtime.rules, only=None if only is None else Chosen(only))
+        )
 
     def upload(self) -> None:
         """What a token of the upload lane leads to."""
@@ -280,15 +295,16 @@ def work_to_the_end(here: Runtime, patience: float) -> None:
     deadline = time.monotonic() + patience
     with write("errand"):
         execute("INSERT OR REPLACE INTO turns VALUES ('collect', ?, '')", (here.holder.id,))
-    collector = Collector(here)
-    if _book(60):
-        send_heartbeat(here)
+    collector = Collector(here.collect)
+    if book_heartbeat(60):
+        send_heartbeat(here.gateway, heartbeat_of(here.folder, here.settings, here.registry), here.settings.heartbeat)
     while time.monotonic() < deadline:
         collector.run(time.monotonic() + 0.01)
         with here.holder.lease() as token:
-            Pump(here, token, suspects=True).run()
-            ScrapeRun(here, token, True, None).work()
-            Uploader(here, Claim(token, here.rules)).work()
+            lane = here.lane(token, suspects=True)
+            FetchLoop(here.fetch, lane).run()
+            ScrapeRun(here.scrape, here.slots, lane).work()
+            Uploader(here.upload, Claim(token, here.rules)).work()
         if collector._next_poll > time.monotonic() and not _left():
             return
         time.sleep(0.01)

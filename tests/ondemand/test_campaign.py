@@ -66,7 +66,7 @@ def test_a_gateway_that_fails_three_calls_in_ten_loses_nothing_of_ours(
     bad = refused_for_good(gateway, tasks)
     break_everything(gateway, seed=42)
     with desk(tmp_path / "data", gateway, LIENWORKER_GATEWAY_RETRY="0.01") as here:
-        here.runtime._gateway = GatewayClient(gateway.url, gateway.token, "worker-1", timeouts=IMPATIENT)
+        here.runtime.gateway.made = GatewayClient(gateway.url, gateway.token, "worker-1", timeouts=IMPATIENT)
         campaign(here, bad)
         look_at_the_end(here, gateway, site, bad)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lienworker.actors.heartbeat import _book, body, is_due, send_heartbeat
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.outbox.pauses import pauses
 from lienworker.outbox.registration import register_task
+from lienworker.steps.heartbeat import book_heartbeat, is_due
 from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.database import execute, write
 from lienworker.store.facts import fact, set_fact
@@ -21,13 +21,13 @@ from tests.ondemand.desk import QUICK, Desk
 
 
 def depths(here: Desk) -> Any:
-    return body(here.runtime)["queue_depth"]
+    return here.heartbeat_body()["queue_depth"]
 
 
 def test_a_heartbeat_has_the_fields_of_the_contract(here: Desk, gateway: ReferenceGateway) -> None:
     here.add(3)
     register_task(NewTask("gateway", "http://county.example/1", task_id="t-1"))
-    send_heartbeat(here.runtime)
+    here.heartbeat()
     (beat,) = gateway.state.heartbeats
     said = beat.body
     assert said["completed_last_minute"] == 3
@@ -60,12 +60,12 @@ def test_parked_counts_what_is_parked(here: Desk) -> None:
 def test_a_pause_is_obeyed_and_a_resume_too(here: Desk, gateway: ReferenceGateway, form: Any) -> None:
     here.add(2)
     gateway.command(form)
-    send_heartbeat(here.runtime)
+    here.heartbeat()
     assert [(lane, cause) for lane, cause, _, _ in pauses()] == [("fetch", "gateway"), ("intake", "gateway")]
     here.upload_until()
     assert len(gateway.state.results) == 2  # what we have is still delivered
     gateway.command("resume")
-    send_heartbeat(here.runtime)
+    here.heartbeat()
     assert pauses() == []
 
 
@@ -73,14 +73,14 @@ def test_an_operators_pause_is_not_ended_by_the_gateway(here: Desk, gateway: Ref
     with write("test"):
         execute("INSERT INTO pauses VALUES ('fetch', 'operator', '', '')")
     gateway.command("pause", "resume")
-    send_heartbeat(here.runtime)
+    here.heartbeat()
     assert [cause for _, cause, _, _ in pauses()] == ["operator"]
 
 
 @pytest.mark.parametrize("command", ["dance", {}, 12, None, ["pause"], "x" * 10_000, json.loads('"\\ud800"'), "a\0b"])
 def test_an_unknown_command_is_shown_and_harmless(here: Desk, gateway: ReferenceGateway, command: Any) -> None:
     gateway.command(command, "pause")
-    send_heartbeat(here.runtime)
+    here.heartbeat()
     assert "pause" in (fact(COMMANDS) or "")
     assert len(pauses()) == 2
 
@@ -89,14 +89,14 @@ def test_an_unknown_command_is_shown_and_harmless(here: Desk, gateway: Reference
 def test_a_heartbeat_that_fails_is_noted_in_words(here: Desk, gateway: ReferenceGateway, fault: str) -> None:
     gateway.fault(fault, endpoint="heartbeat")
     here.give_up_after(QUICK)
-    send_heartbeat(here.runtime)
+    here.heartbeat()
     assert fact(BEAT_OUTCOME) not in (None, "acknowledged")
     assert pauses() == []
 
 
 def test_one_process_books_a_beat_and_the_next_one_finds_it_booked(here: Desk) -> None:
-    assert _book(60)
-    assert not _book(60)
+    assert book_heartbeat(60)
+    assert not book_heartbeat(60)
     assert not is_due(60)
 
 
@@ -111,9 +111,9 @@ def test_a_heartbeat_that_failed_is_tried_again_before_two_minutes_are_over(
 ) -> None:
     """Every 60 s, never more than 120 s apart: one lost beat must not make it 120 s and a bit."""
     gateway.fault("503", endpoint="heartbeat", count=1)
-    assert _book(60)
-    send_heartbeat(here.runtime)
-    clock = sys.modules["lienworker.actors.heartbeat"]
+    assert book_heartbeat(60)
+    here.heartbeat()
+    clock = sys.modules["lienworker.steps.heartbeat"]
     monkeypatch.setattr(clock, "now_ms", lambda: now_ms() + 30_000)
     assert is_due(60)
 
@@ -122,13 +122,13 @@ def test_what_a_heartbeat_came_to_is_told(here: Desk, gateway: ReferenceGateway)
     assert set(last_heartbeat().values()) == {None}
     gateway.command("dance")
     before = rfc3339()
-    send_heartbeat(here.runtime)
+    here.heartbeat()
     well = last_heartbeat()
     assert well["outcome"] == "acknowledged"
     assert all(before <= well[name] <= rfc3339() for name in ("at", "acknowledged_at", "commands_at")), well
     assert well["commands"] == "dance"
     gateway.fault("503", endpoint="heartbeat")
-    send_heartbeat(here.runtime)
+    here.heartbeat()
     ill = last_heartbeat()
     assert "503" in ill["outcome"]
     assert ill["at"] >= well["at"]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from dramatiq.middleware import SkipMessage
 
-from lienworker.actors.messages import MessageCheck, parcel_of
 from lienworker.intake.rows import BadRowError
+from lienworker.messages import MessageCheck, parcel_of
 
 GOOD = "https://county.example/parcel/1"
 

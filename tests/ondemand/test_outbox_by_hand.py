@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from lienworker.actors.replay import replay, rows_to_replay
 from lienworker.cli import cli as lienworker
 from lienworker.gateway.client import GatewayClient
 from lienworker.gateway.reference import ReferenceGateway
+from lienworker.operator.replay import replay, rows_to_replay
 from lienworker.outbox import uploads
 from lienworker.outbox.deliveries import configure
 from lienworker.outbox.failures import groups_of_failures

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from lienworker.actors.upload_outcomes import prepare_results
 from lienworker.gateway.reference import ReferenceGateway
 from lienworker.hostnames import host_of
 from lienworker.outbox import transitions
@@ -18,6 +17,7 @@ from lienworker.outbox.leases import MOST_CRASHES, free
 from lienworker.outbox.rows_by_hand import hold_rows, release_rows
 from lienworker.outbox.states import Topic
 from lienworker.outbox.uploads import Claim, claim_uploads
+from lienworker.steps.upload.result import prepare_results
 from lienworker.store import tasks
 from lienworker.store.database import close, execute, one_row, write
 from tests.node import PATIENCE
@@ -197,7 +197,7 @@ def test_a_newer_one_that_is_held_does_not_hold_up_the_older_and_goes_when_relea
 def prepared_by(here: Desk, token: str) -> list[str]:
     """What a process with this token would send now."""
     rows = claim_uploads("upload_result", 100, Claim(token, here.runtime.rules))
-    return [row.task_id for row, _ in prepare_results(here.runtime, rows).items]
+    return [row.task_id for row, _ in prepare_results(here.runtime.folder, rows).items]
 
 
 def test_a_newer_result_waits_while_an_older_one_is_in_the_air_elsewhere(here: Desk) -> None:
@@ -226,7 +226,7 @@ def test_the_gateway_ends_up_with_the_newer_one_though_the_older_call_is_slow(
     here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The older one's call takes long to reach the Gateway; meanwhile the newer one is scraped and sent by another."""
-    client = here.runtime.gateway_on_loop
+    client = here.runtime.gateway.open()
     submit = client.submit_results
     began, the_other_is_done = threading.Event(), threading.Event()
 

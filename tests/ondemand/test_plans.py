@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from lienworker.actors.beat import chores
-from lienworker.actors.heartbeat import send_heartbeat
 from lienworker.demo.site import DemoSite, demo_site
 from lienworker.gateway.reference import ReferenceGateway
+from lienworker.maintenance.upkeep import Chores
 from lienworker.outbox.claims import claimable, next_due
 from lienworker.outbox.rows_by_hand import lanes_in_figures
 from lienworker.store.database import all_rows, database
@@ -51,11 +50,11 @@ def test_every_query_of_a_parcels_way_goes_by_an_index(
     here.collect()
     here.fetch_and_scrape()
     here.upload()
-    send_heartbeat(here.runtime)
+    here.heartbeat()
     for topic in ("fetch", "scrape", "upload_raw", "upload_result", "report_failure"):
         claimable(topic, here.runtime.rules, 64)
         next_due(topic)
-    chores(here.runtime)
+    Chores(here.runtime.folder, here.runtime.settings).do()
     database.connection().set_trace_callback(None)
     queries = {_shape(sql): sql for sql in sent if re.match(r"\s*(SELECT|UPDATE|INSERT|DELETE|WITH)\b", sql, re.I)}
     assert len(queries) > 60, "the trace has missed something"

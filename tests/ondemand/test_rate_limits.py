@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import outage
-from lienworker.actors.replay import replay, rows_to_replay
 from lienworker.gateway.reference import ReferenceGateway
+from lienworker.operator.replay import replay, rows_to_replay
 from lienworker.outbox import breaker
 from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.rows_by_hand import RowFilter
 from lienworker.outbox.uploads import is_open
-from lienworker.outbox.verdict import MANY_LIMITED
+from lienworker.steps.upload.verdict import MANY_LIMITED
 from lienworker.store.database import one_row, write
 from tests.ondemand.desk import Desk, desk, desk_settings
 from tests.ondemand.test_uploading import no_attempt_is_lost
@@ -30,11 +30,11 @@ def test_one_failure_among_successes_makes_only_its_own_raw_file_wait(
     with desk(tmp_path / "data", gateway, **REAL) as here:
         here.add(20, name="before")
         here.upload()
-        before = here.runtime.raw_bound.now
+        before = here.runtime.bounds.raw.now
         gateway.fault(fault, endpoint="raw", seconds=60, count=1)
         here.add(1, name="unlucky")
         here.upload()
-        assert here.runtime.raw_bound.now == before // 2
+        assert here.runtime.bounds.raw.now == before // 2
         here.add(40)
         here.upload()
         assert here.states("upload_raw") == {"delivered": 60, "waiting": 1}
@@ -52,11 +52,11 @@ def test_one_429_makes_only_the_results_of_its_batch_wait_and_for_as_long_as_ask
         here.send_raws()
         gateway.fault("429", endpoint="results", seconds=2, count=1)
         here.upload()
-        batch = here.runtime.result_bound.now
+        batch = here.runtime.bounds.result.now
         here.add(30)
         here.upload()
         assert here.states("upload_result") == {"delivered": 35, "waiting": 8}
-        assert here.runtime.result_bound.now == batch  # smaller ones would be more calls
+        assert here.runtime.bounds.result.now == batch  # smaller ones would be more calls
         here.upload_until()  # long before our own 30 s
         assert gateway.state.too_early() == []
         no_attempt_is_lost()
@@ -122,7 +122,7 @@ def test_a_pause_is_kept_by_another_process_that_has_files_in_hand(here: Desk, g
     here.add(20)
     with here.runtime.holder.lease() as token:
         lane = here.uploader(token).raws
-        lane._convoy._open_lanes = lambda: None  # type: ignore[method-assign]  # it has not come to sending yet
+        lane._in_flight._open_lanes = lambda: None  # type: ignore[method-assign]  # it has not come to sending yet
         assert lane.set_out() == 20
         with write("another process"):
             breaker.pause("raw", Trouble("rate_limited", "HTTP 429", 60.0), 30.0)

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lienworker.actors.collect import NEXT_POLL
 from lienworker.demo.site import DemoSite
 from lienworker.gateway import jsontext
 from lienworker.gateway.client import GatewayClient
@@ -23,6 +22,7 @@ from lienworker.intake.work import take_work
 from lienworker.outbox.deliveries import configure
 from lienworker.outbox.pauses import set_pause_by_hand
 from lienworker.platforms import default_registry
+from lienworker.steps.collect import NEXT_POLL
 from lienworker.store.clock import to_ms
 from lienworker.store.database import all_rows, execute, one_row, open_store, write
 from lienworker.store.tasks import task
@@ -112,7 +112,7 @@ def test_the_same_task_twice_is_one_task(here: Desk, gateway: ReferenceGateway) 
 
 
 def test_ten_megabytes_of_target_are_taken_with_their_neighbours(here: Desk, gateway: ReferenceGateway) -> None:
-    here.runtime._gateway = GatewayClient(gateway.url, gateway.token, "patient")  # ten megabytes take their time
+    here.runtime.gateway.made = GatewayClient(gateway.url, gateway.token, "patient")  # ten megabytes take their time
     handed_out(gateway, wire("big", target={**PLACE, "notes": "x" * 10_000_000}), wire("small"))
     here.collect()
     assert all_rows("SELECT task_id, length(target_json) > 9000000 FROM tasks ORDER BY 1") == [
@@ -442,7 +442,7 @@ def test_tasks_in_hand_are_kept_while_the_database_takes_nothing(
     here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk: the Gateway never hands them out again, so they must not be let go while we live."""
-    module = sys.modules["lienworker.actors.collect"]
+    module = sys.modules["lienworker.steps.collect"]
     real, fails = module.take_work, iter([True, True])
 
     def take_work(*arguments: Any) -> Any:

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from lienworker.actors import upload_lanes, upload_outcomes
-from lienworker.actors.upload_outcomes import prepare_raws
 from lienworker.gateway.fitting import FitResult, fit_stored
 from lienworker.gateway.outcomes import Kind, Unavailable
 from lienworker.gateway.reference import ReferenceGateway
@@ -25,6 +23,8 @@ from lienworker.outbox.claims import _ROW, _claimed
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.leases import Holder
 from lienworker.outbox.uploads import Claim, UploadLane, claim_uploads
+from lienworker.steps.upload import raw, result
+from lienworker.steps.upload.raw import prepare_raws
 from lienworker.store.clock import now_ms
 from lienworker.store.database import all_rows, execute, one_row, write
 from tests.node import PATIENCE
@@ -217,7 +217,7 @@ def test_one_item_that_spoils_its_batch_with_a_400_is_parked_and_the_rest_delive
             return fit_stored(item, data)
         return FitResult({**item, "data": {}, "parse_duration_ms": 1.5})
 
-    monkeypatch.setattr(upload_outcomes, "fit_stored", lenient)
+    monkeypatch.setattr(result, "fit_stored", lenient)
     here.add(140)
     here.upload()
     assert here.states("upload_result") == {"delivered": 139, "parked": 1}
@@ -261,7 +261,7 @@ def test_a_database_that_is_down_for_raw_files_blames_the_destination(here: Desk
 def raw_name_of(here: Desk, task_id: str) -> str:
     sql = f"SELECT {_ROW} FROM outbox o JOIN tasks t USING (task_id) WHERE task_id = ? AND topic = 'upload_raw'"
     row = one_row(sql, (task_id,))
-    ((_, file),) = prepare_raws(here.runtime, [_claimed(row, "", 0)])
+    ((_, file),) = prepare_raws(here.runtime.folder, [_claimed(row, "", 0)])
     return file.name
 
 
@@ -297,7 +297,7 @@ def test_a_result_that_makes_the_gateway_crash_does_not_stop_its_neighbours(
     here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Any batch with it in it gets a 500: not in the contract, but promise 5 speaks of it."""
-    client = here.runtime.gateway_on_loop
+    client = here.runtime.gateway.open()
     submit = client.submit_results
     calls = []
 
@@ -360,7 +360,7 @@ def test_a_gateway_that_answers_nobody_is_not_asked_by_every_row(
     gateway.fault(fault, endpoint="raw")
     with desk(tmp_path / "data", gateway, LIENWORKER_GATEWAY_RETRY="30") as here:
         here.add(100)
-        here.runtime.raw_bound.now = 8
+        here.runtime.bounds.raw.now = 8
         here.upload()
         assert len(gateway.state.calls("raw")) <= 8
         assert here.states("upload_raw") == {"waiting": 100}
@@ -415,7 +415,7 @@ def test_a_breaker_does_not_wait_for_a_time_that_only_a_wrong_clock_knew(here: D
 
 def test_the_breaker_probes_with_another_row_each_time(here: Desk, gateway: ReferenceGateway) -> None:
     here.add(6)
-    here.runtime.raw_bound.now = 6
+    here.runtime.bounds.raw.now = 6
     gateway.fault("503", endpoint="raw")
     here.upload()
     for _ in range(6):
@@ -459,7 +459,7 @@ def test_a_probe_that_is_called_back_before_it_left_does_not_keep_the_breaker_op
     open_breaker("raw")
     with here.runtime.holder.lease() as token:
         lane = here.uploader(token).raws
-        lane._convoy._open_lanes = lambda: None  # type: ignore[method-assign]  # nothing leaves
+        lane._in_flight._open_lanes = lambda: None  # type: ignore[method-assign]  # nothing leaves
         assert lane.set_out() == 1
         assert here.breaker("raw")["is_probing"]
         lane.call_back()
@@ -474,7 +474,7 @@ def test_a_probe_that_fails_just_after_others_went_through_does_not_keep_the_bre
     here.add(4)
     open_breaker("raw")
     with write("test"):
-        breaker.note_calls("raw", "aaa")
+        breaker.remember("raw", replace(breaker.known("raw"), last_calls="aaa"))
     gateway.fault("500", endpoint="raw", count=1)
     here.upload_until()
     assert len(gateway.state.results) == 4
@@ -553,7 +553,7 @@ def test_rows_in_hand_are_free_again_when_storing_their_outcome_fails(
 
     here.add(4)
     with monkeypatch.context() as broken:
-        broken.setattr(upload_lanes, "store_raws", full)
+        broken.setattr(raw, "store_raws", full)
         with pytest.raises(sqlite3.OperationalError):
             here.upload()
     here.everything_is_due()
@@ -593,7 +593,7 @@ def test_a_failure_that_others_survive_does_not_stop_the_lane(tmp_path: Path, ga
 def test_one_slow_raw_file_does_not_hold_back_the_results_of_others(
     here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = here.runtime.gateway_on_loop
+    client = here.runtime.gateway.open()
     upload_raw = client.upload_raw
 
     async def slow(path: Path, name: str, metadata: Any) -> Any:
@@ -630,11 +630,11 @@ def test_a_batch_that_hangs_holds_back_no_raw_file(
         await until_it(lambda: len(gateway.state.raw_uploads) == 23)
         return Unavailable(Kind.TIMEOUT, "it hung")
 
-    monkeypatch.setattr(here.runtime.gateway_on_loop, "submit_results", hanging)
+    monkeypatch.setattr(here.runtime.gateway.open(), "submit_results", hanging)
     here.add(3)
     here.send_raws()
     here.add(20, name="q")
-    here.runtime.raw_bound.now = 1  # so that most of them leave while the batch hangs
+    here.runtime.bounds.raw.now = 1  # so that most of them leave while the batch hangs
     here.upload()
     assert here.states("upload_raw") == {"delivered": 23}
     assert here.states("upload_result") == {"waiting": 23}
@@ -644,7 +644,7 @@ def test_a_probe_does_not_wait_behind_a_raw_file_that_hangs(
     here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The breaker opened while some files hang; the Gateway is well again long before they are given up."""
-    client = here.runtime.gateway_on_loop
+    client = here.runtime.gateway.open()
     upload_raw = client.upload_raw
 
     async def hanging(path: str, name: str, metadata: Any) -> Any:
@@ -655,7 +655,7 @@ def test_a_probe_does_not_wait_behind_a_raw_file_that_hangs(
     monkeypatch.setattr(client, "upload_raw", hanging)
     gateway.fault("401", endpoint="raw", count=2)
     here.add(12)
-    here.runtime.raw_bound.now = 4
+    here.runtime.bounds.raw.now = 4
     here.upload()
     ids = [json.loads(raw.metadata)["task_id"] for raw in gateway.state.raw_uploads]
     assert set(ids[-2:]) == {"p1", "p2"}
@@ -673,7 +673,7 @@ def test_a_stop_while_a_batch_hangs_is_quick_and_leaves_its_rows_as_they_were(
         await asyncio.sleep(PATIENCE)
         did_end = True
 
-    monkeypatch.setattr(here.runtime.gateway_on_loop, "submit_results", hanging)
+    monkeypatch.setattr(here.runtime.gateway.open(), "submit_results", hanging)
     here.add(5)
     here.send_raws()
     here.upload()
@@ -708,7 +708,7 @@ def test_a_pause_that_comes_with_a_503_is_kept_before_the_batch_is_taken_apart(
 
     here.add(20)
     here.send_raws()
-    monkeypatch.setattr(here.runtime.gateway_on_loop, "submit_results", busy)
+    monkeypatch.setattr(here.runtime.gateway.open(), "submit_results", busy)
     here.upload()
     assert calls == [20]
     assert here.breaker("results")["retry_at"] - now_ms() > 50_000

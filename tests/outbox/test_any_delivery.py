@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from lienworker.outbox import uploads
-from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.claims import claim_task
 from lienworker.outbox.closing import expire
 from lienworker.outbox.deliveries import configure, deliver_result, parcel_key
 from lienworker.outbox.entries import Claimed
 from lienworker.outbox.leases import free
-from lienworker.outbox.parcel_order import keep_order, result_rows
+from lienworker.outbox.parcel_order import result_rows
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.rows_by_hand import discard_rows, hold_rows, ready_for_replay, release_rows
 from lienworker.outbox.transitions import end
 from lienworker.outbox.uploads import Claim, claim_uploads, raws_delivered, results_delivered
+from lienworker.steps.upload.order import keep_order
 from lienworker.store import clock as store_clock
 from lienworker.store import tasks
 from lienworker.store.clock import rfc3339
@@ -136,7 +136,7 @@ class AnyDelivery(RuleBasedStateMachine):
         mine = self._holds(row)
         if mine and row.topic == "upload_result":
             self._store(row)
-        in_transaction(uploads.put_off, row, Trouble("timeout", "no reply", None), self.now, perhaps_the_row=False)
+        in_transaction(uploads.put_off, row, "timeout", "no reply", self.now, blame=0, seen_successes=0)
         if mine:
             self._close(row, "waiting")
 

@@ -17,13 +17,11 @@ from typing import Any
 import pytest
 
 from benchmarks.lives import Clock, Lives, Shares, lives
-from lienworker.actors.fetch_outcomes import Arrived, store_fetches
-from lienworker.actors.reparse import Reparse, Reread
-from lienworker.actors.scrape_outcomes import Scraped, result_of
 from lienworker.errors import BusyError
 from lienworker.fetching import Fetched
 from lienworker.maintenance.pending_deletes import doom, doomed_count, remove_doomed
 from lienworker.maintenance.retention import Keep, Pace, alone, plan, purge
+from lienworker.operator.reparse import Reparse, Reread
 from lienworker.outbox.claims import claim
 from lienworker.outbox.operator import retry_tasks
 from lienworker.outbox.registration import register_in_transaction
@@ -31,6 +29,8 @@ from lienworker.outbox.reparsed import as_row
 from lienworker.outbox.rows_by_hand import RowFilter, discard_rows, find_ids, hold_rows
 from lienworker.platforms import ParsedPage
 from lienworker.reports.archive import archive_pending
+from lienworker.steps.fetch_outcomes import Arrived, store_fetches
+from lienworker.steps.scrape_outcomes import Scraped, result_of
 from lienworker.store.audit import actions
 from lienworker.store.counts import task_counts
 from lienworker.store.database import all_rows, close, execute, one_row, write
@@ -194,7 +194,7 @@ def test_a_refresh_after_the_raw_page_went_leaves_no_file_behind(worker: Lives, 
         key = PageKey("demo", "XX", "Juniper", "P-1", "t1")
         written = write_aside(worker.runtime.folder, key, body, "text/html")
         fetched = Fetched(row.url, 200, body, "text/html", "utf-8", None, None, 0, 1)
-        store_fetches(worker.runtime, [Arrived(row, fetched, written)])
+        store_fetches(worker.runtime.folder, worker.runtime.retries, [Arrived(row, fetched, written)])
     assert one_row("SELECT purged_at FROM pages") == (None,)
     assert raw_files(worker.runtime.folder) == [path]
     clock.go(31)

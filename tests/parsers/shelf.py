@@ -5,23 +5,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dramatiq.asyncio import EventLoopThread
 
-from lienworker.actors.fetch import page_key
-from lienworker.actors.fetch_outcomes import Arrived, store_fetches
-from lienworker.actors.reparse import Reparse, Tally
-from lienworker.actors.runtime import Runtime, running
-from lienworker.actors.scrape import scrape_row
-from lienworker.actors.scrape_outcomes import store_scrapes
 from lienworker.fetching import Fetched
+from lienworker.operator.reparse import Reparse, Tally
 from lienworker.outbox.balance import balances, wrong_tallies
 from lienworker.outbox.claims import Rules, claim
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.platforms import registry_with
 from lienworker.settings import Settings
+from lienworker.steps.fetch import page_key
+from lienworker.steps.fetch_outcomes import Arrived, store_fetches
+from lienworker.steps.runtime import Runtime, running
+from lienworker.steps.scrape import scrape_row
+from lienworker.steps.scrape_outcomes import store_scrapes
 from lienworker.store.database import all_rows, write
 from lienworker.store.raw_files import write_aside
 from lienworker.store.runs import PageFilter
@@ -57,7 +58,11 @@ class Shelf:
         self.definitions.mkdir(exist_ok=True)
         text = DEFINITION.format(owner=owner, version=version)
         (self.definitions / "quarry.toml").write_text(text)
-        self.runtime.registry = registry_with(self.definitions)
+        self.learn()
+
+    def learn(self) -> None:
+        """Read the definitions again, as a process that starts now would."""
+        self.runtime = replace(self.runtime, registry=registry_with(self.definitions))
 
     def add(self, county: str | None, pages: dict[str, str], **more: Any) -> None:
         """Tasks that wait to be fetched, by the last part of their address."""
@@ -74,14 +79,14 @@ class Shelf:
         arrived = []
         for row in rows:
             body = self.pages[row.url].encode()
-            written = write_aside(self.runtime.folder, page_key(self.runtime, row), body, "text/html")
+            written = write_aside(self.runtime.folder, page_key(self.runtime.registry, row), body, "text/html")
             arrived.append(Arrived(row, Fetched(row.url, 200, body, "text/html", "utf-8", None, None, 0, 5), written))
-        store_fetches(self.runtime, arrived)
+        store_fetches(self.runtime.folder, self.runtime.retries, arrived)
         return len(rows)
 
     def scrape(self) -> None:
         while rows := claim("scrape", 10, "t-test", FREE):
-            store_scrapes(self.runtime, [scrape_row(self.runtime, row) for row in rows])
+            store_scrapes(self.runtime.scrape, [scrape_row(self.runtime.scrape, row) for row in rows])
 
     def work(self, most: int = 1000) -> int:
         n = self.fetch(most)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.actors.follow import ask_to_follow, follow_stored
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.platforms import Page, Target, default_registry
 from lienworker.platforms.lists import listed_parcels, parcel_links
+from lienworker.steps.follow import ask_to_follow, follow_stored
 from lienworker.store.database import all_rows, execute, write
 from lienworker.store.pending import rebuild
 from lienworker.store.results import get_unsynced_results

@@ -86,8 +86,8 @@ def test_what_was_found_by_its_id_is_no_unused_label(node: Node) -> None:
 
 @pytest.mark.parametrize("page", sorted(PAGES.glob("*.*")), ids=lambda page: page.name)
 def test_every_page_that_has_a_record_can_be_explained(page: Path) -> None:
-    from lienworker.actors.pages_by_hand import page_from_file
     from lienworker.errors import PageError
+    from lienworker.operator.preview import page_from_file
     from lienworker.platforms import Target, default_registry
     from lienworker.platforms.explain import explain, unused
 

@@ -87,9 +87,8 @@ def test_a_page_that_failed_for_its_parser_gives_a_result_after_the_fix(shelf: S
     shelf.work()
     assert all_rows("SELECT status, reason FROM tasks") == [("failed", "not_a_parcel")]
     (shelf.definitions / "quarry.toml").write_text("[fields]\nparcel_id = '#number'\nowner_name = '#owner'\n")
-    from lienworker.platforms import registry_with
 
-    shelf.runtime.registry = registry_with(shelf.definitions)
+    shelf.learn()
     assert shelf.reparse().changed == 1
     assert all_rows("SELECT status FROM tasks") == [("completed",)]
     assert owners() == ["OTTER NO 1"]
@@ -99,9 +98,8 @@ def test_a_page_that_gives_nothing_any_more_keeps_its_result(shelf: Shelf) -> No
     shelf.add("Marsh", {"1": page(1)})
     shelf.work()
     (shelf.definitions / "quarry.toml").write_text("[fields]\nparcel_id = '#nowhere'\n")
-    from lienworker.platforms import registry_with
 
-    shelf.runtime.registry = registry_with(shelf.definitions)
+    shelf.learn()
     assert shelf.reparse().failed == 1
     assert owners() == ["OTTER NO 1"]
     assert [item.reason for item in pages_of(runs()[0]["id"])] == ["not_a_parcel"]

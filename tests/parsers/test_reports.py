@@ -61,9 +61,8 @@ def test_two_runs_are_compared_field_by_field_with_samples(shelf: Shelf) -> None
 def test_a_record_that_comes_or_goes_is_counted_apart(shelf: Shelf) -> None:
     first, _ = two_runs(shelf)
     (shelf.definitions / "quarry.toml").write_text("[fields]\nparcel_id = '#n'\nowner_name = '#owner'\n")
-    from lienworker.platforms import registry_with
 
-    shelf.runtime.registry = registry_with(shelf.definitions)
+    shelf.learn()
     third = shelf.passed().run_id
     assert third is not None
     records = compare(first, third)["records"]

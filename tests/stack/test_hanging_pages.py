@@ -27,7 +27,7 @@ PLATFORM = Hanging()
 """
 STUCK_IN_C = """
 import re, threading, time
-from lienworker.actors import watchdog
+from lienworker.steps import watchdog
 watchdog._STUCK_SECONDS, watchdog._LOOK_SECONDS = 1.0, 0.1
 dog = watchdog.Watchdog()
 looked = threading.Event()

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from lienworker.store.orphans import mend_rows
-from lienworker.store.salvage import integrity_problems, unusable_rows
 
 from lienworker.errors import StoreError
+from lienworker.repair.checks import unusable_rows
+from lienworker.store.damage import integrity_problems
 from lienworker.store import migrations
 from lienworker.store.database import all_rows, close, execute, open_store, write
 from lienworker.store.folder import DataFolder

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from lienworker.actors import chronicle as module
+from lienworker.maintenance.upkeep import Chores
 from lienworker.outbox import rows_by_hand
 from lienworker.outbox.operator import cancel_tasks, retry_tasks
+from lienworker.settings import Settings
 from lienworker.store import rollups
 from lienworker.store.database import all_rows, execute, open_store, write
 from lienworker.store.folder import DataFolder
@@ -83,13 +82,9 @@ def test_old_minutes_become_hours_and_no_count_is_lost(folder: DataFolder) -> No
     assert all(minute % 60 == 0 for minute in old)
 
 
-def test_the_chronicle_notes_the_disk_once_a_minute_however_often_it_is_called(
-    folder: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here: Any = SimpleNamespace(folder=folder)
+def test_disk_usage_is_recorded_once_a_minute_however_many_processes_do(folder: DataFolder) -> None:
     for _ in range(3):
-        monkeypatch.setattr(module, "_last_minute", 0)  # as another process would
-        module.chronicle(here)
+        Chores(folder, Settings()).record_disk_usage()
     noted = all_rows("SELECT n FROM rollups WHERE name = 'disk_free_mb'")
     assert 1 <= len(noted) <= 2
 

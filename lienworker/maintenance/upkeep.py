@@ -1,0 +1,140 @@
+"""What keeps a data folder in good order: chores every second or so, and now and then a round that may take minutes.
+
+The round purges what is old and delivered, gives space back and measures the folder. It has a thread of its own: relay,
+heartbeat and uploads must always find a worker's thread free.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from dataclasses import dataclass, field
+
+from lienworker.errors import BusyError
+from lienworker.maintenance.clocks import forgive_clock_jumps, notice_clock_jump
+from lienworker.maintenance.disk_limits import measure, remember_size, watch_disk
+from lienworker.maintenance.hosts import give_up_dead_hosts
+from lienworker.maintenance.retention import Keep, Pace, purge
+from lienworker.outbox.leases import Holder
+from lienworker.outbox.storage_watch import watch_storage
+from lienworker.outbox.turns import is_held_by, turn
+from lienworker.settings import Settings
+from lienworker.store import rollups
+from lienworker.store.clock import now_ms
+from lienworker.store.database import DATABASE_TROUBLE, close, write
+from lienworker.store.facts import fact, set_fact
+from lienworker.store.folder import DataFolder
+from lienworker.store.pending import heal
+
+#: When the last purge ran, ms.
+LAST_PURGE = "purge_at"
+_PURGE_EVERY_MS = 55 * 60_000
+#: A purge that is not through after so long resumes at the next time, s.
+_LONGEST = 240.0
+#: Measuring a large folder takes a while: at most this share of the time is spent on it.
+_SHARE = 0.02
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Chores:
+    """What has to be looked at every second or so; one set a process."""
+
+    folder: DataFolder
+    settings: Settings
+    _last_minute: int = 0
+
+    def do(self) -> None:
+        self.record_disk_usage()
+        notice_clock_jump()  # first: a clock that was set ahead makes no host dead
+        forgive_clock_jumps()
+        give_up_dead_hosts(self.settings.host_give_up)
+        watch_disk(self.folder, self.settings)
+        watch_storage(self.folder)
+
+    def record_disk_usage(self) -> None:
+        """Record how full the disk is, once a minute for all processes; fold old minutes into hours once an hour."""
+        minute = rollups.this_minute()
+        if minute == self._last_minute:
+            return
+        free_mb = shutil.disk_usage(self.folder.root).free // 1_000_000
+        is_first = rollups.note_level("disk_free_mb", "", free_mb)
+        self._last_minute = minute
+        if is_first and minute % 60 == 0:
+            rollups.fold_old()
+
+
+@dataclass(slots=True)
+class Upkeep:
+    """The long rounds of one process; in all processes together one runs at a time."""
+
+    folder: DataFolder
+    settings: Settings
+    holder: Holder
+    stopping: threading.Event
+    _at_work: threading.Lock = field(default_factory=threading.Lock)
+    _next_measure: float = 0.0
+
+    def start(self) -> None:
+        """Start a round in a thread of its own, unless one is still at work."""
+        if not self._at_work.locked():
+            threading.Thread(target=self._work, name="upkeep", daemon=True).start()
+
+    def _work(self) -> None:
+        if not self._at_work.acquire(blocking=False):
+            return
+        try:
+            with turn("upkeep", self.holder.id) as mine:
+                if mine:
+                    self.tidy()
+        except (OSError, *DATABASE_TROUBLE) as problem:
+            logger.warning("upkeep was not possible: %s", problem, extra={"action": "upkeep"})
+        finally:
+            close()
+            self._at_work.release()
+
+    def tidy(self) -> None:
+        """One round: the purge about once an hour, what kills left in `pending/`, the size while measuring is cheap."""
+        if _is_purge_due():
+            end = time.monotonic() + _LONGEST
+
+            def is_over() -> bool:
+                is_late = time.monotonic() > end
+                return self.stopping.is_set() or is_late or not is_held_by("upkeep", self.holder.id)
+
+            _purge(self.folder, self.settings, Pace(is_over=is_over))
+        heal(self.folder, lambda: True)
+        self._measure()
+
+    def _measure(self) -> None:
+        began = time.monotonic()
+        if began < self._next_measure:
+            return
+        remember_size(measure(self.folder))
+        self._next_measure = time.monotonic() + (time.monotonic() - began) / _SHARE
+
+
+def _is_purge_due() -> bool:
+    last = fact(LAST_PURGE)
+    return last is None or not 0 <= now_ms() - int(last) < _PURGE_EVERY_MS
+
+
+def _purge(folder: DataFolder, settings: Settings, pace: Pace) -> None:
+    try:
+        purged = purge(Keep.of(settings), folder, pace, remembering=True)
+    except BusyError:  # a backup, or a person's own purge: the next time will do
+        return
+    with write("purge_noted"):
+        set_fact(LAST_PURGE, str(now_ms()))
+    if purged.rows or purged.files:
+        logger.info(
+            "purged %d tasks, %d steps and %d raw pages, %.1f MB of files",
+            purged.tasks,
+            purged.steps,
+            purged.pages,
+            purged.size / 1_000_000,
+            extra={"action": "purge"},
+        )

@@ -1,0 +1,119 @@
+"""Scraping one URL in the caller's own process: the same steps and the same transactions as in a worker."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from dramatiq.asyncio import EventLoopThread
+
+from lienworker.errors import PageError, StoreError
+from lienworker.intake.urls import checked_url
+from lienworker.outbox.claims import claim_task
+from lienworker.outbox.drift import let_go
+from lienworker.outbox.entries import Claimed
+from lienworker.outbox.pacing import Politeness
+from lienworker.outbox.registration import register_task
+from lienworker.outbox.storage_watch import words_of
+from lienworker.platforms import Page, registry_with
+from lienworker.settings import Settings
+from lienworker.steps.fetch import FetchLoop
+from lienworker.steps.runtime import Runtime, running
+from lienworker.steps.scrape import scrape_row
+from lienworker.steps.scrape_outcomes import store_scrapes
+from lienworker.store import tasks
+from lienworker.store.database import open_store
+from lienworker.store.folder import DataFolder
+from lienworker.store.pages import latest_page
+from lienworker.store.raw_files import read_page
+from lienworker.store.results import result
+from lienworker.store.stored_paths import raw_place
+from lienworker.store.tasks import NewTask
+
+_LOOK_SECONDS = 0.1
+_SHOWN_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """What came of it. `seen` is the text of the page, for somebody who wonders why it gave nothing."""
+
+    task: dict[str, Any]
+    result: dict[str, Any] | None
+    page: dict[str, Any] | None
+    seen: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def queue_url(settings: Settings, url: str, platform: str | None) -> str:
+    """Adds the task and leaves it to the stack; a known one goes round again."""
+    open_store(settings.data_dir)
+    registry = registry_with(settings.platforms_folder)
+    task = NewTask(source="cli", url=checked_url(url), platform=platform)
+    parser = registry.get(platform) if platform else registry.for_url(url)
+    politeness = Politeness(parser.delay, parser.concurrency) if parser else None
+    register_task(task, refresh=True, politeness=politeness)
+    let_go(task.task_id)
+    return task.task_id
+
+
+def scrape_now(settings: Settings, url: str, platform: str | None) -> ByHand:
+    """Fetches, parses and stores, and waits for it. A running stack may be quicker at a step; that is as good."""
+    task_id = queue_url(settings, url, platform)
+    settings = replace(settings, fetch_attempts=1)  # somebody waits: what fails is said at once
+    loop = EventLoopThread(logging.getLogger(__name__))
+    loop.start()
+    try:
+        with running(settings, "by hand", 0, loop.loop) as here:
+            _work_to_the_end(here, task_id)
+            return _outcome(here.folder, task_id)
+    finally:
+        loop.stop()
+
+
+def _work_to_the_end(here: Runtime, task_id: str) -> None:
+    while (found := tasks.task(task_id)) and found["status"] in {"pending", "processing"}:
+        with here.holder.lease() as token:
+            fetch = claim_task(task_id, "fetch", token, here.rules)
+            if fetch:
+                _fetch(here, fetch, token)
+            scrape = claim_task(task_id, "scrape", token, here.rules)
+            if scrape:
+                store_scrapes(here.scrape, [scrape_row(here.scrape, scrape)])
+        if not (fetch or scrape):
+            time.sleep(_LOOK_SECONDS)
+
+
+def _fetch(here: Runtime, row: Claimed, token: str) -> None:
+    """A person waits, and would wait for ever for what cannot be stored: say so."""
+    loop = FetchLoop(here.fetch, here.lane(token))
+    loop.run_row(row)
+    if loop.refused:
+        raise StoreError(words_of(here.folder, loop.refused).partition(";")[0] + ".")
+
+
+def _outcome(folder: DataFolder, task_id: str) -> ByHand:
+    task, page = tasks.task(task_id), latest_page(task_id)
+    assert task is not None
+    found = result(task_id) if task["status"] == "completed" else None
+    seen = ""
+    if page and not found:
+        try:
+            body = read_page(raw_place(folder.root, page.path), page.sha256)
+            seen = _visible_text(Page(page.url, body, page.content_type, page.charset, page.status))
+        except (PageError, StoreError) as problem:
+            seen = str(problem)
+    return ByHand(task, found, asdict(page) if page else None, seen)
+
+
+def _visible_text(page: Page) -> str:
+    """What a person would read on the page, without scripts and tags."""
+    if page.is_json:
+        return page.text[:_SHOWN_CHARACTERS]
+    words = page.selector.xpath("//body//text()[not(ancestor::script) and not(ancestor::style)]").getall()
+    lines = (" ".join(part.split()) for part in words)
+    return "\n".join(line for line in lines if line)[:_SHOWN_CHARACTERS]

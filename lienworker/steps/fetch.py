@@ -1,0 +1,289 @@
+"""From a due row to a raw page on disk and, where nothing is in the way, to its result."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, replace
+
+from lienworker.errors import RefusedError
+from lienworker.fetching import Fetched, Fetcher, FetchFailed, FetchOutcome, FetchRequest
+from lienworker.fetching.turns import TurnError
+from lienworker.outbox import drift
+from lienworker.outbox.backoff import RetryPolicy
+from lienworker.outbox.claims import add_claimed, claim_in_transaction
+from lienworker.outbox.closing import expire, give_back
+from lienworker.outbox.entries import Claimed
+from lienworker.outbox.states import Topic
+from lienworker.outbox.storage_watch import stop_fetching
+from lienworker.platforms import Registry
+from lienworker.steps.fetch_outcomes import Arrived, leave_pages
+from lienworker.steps.fetch_outcomes import store_in_transaction as store_pages
+from lienworker.steps.in_flight import GROUP_SECONDS, InFlight
+from lienworker.steps.lane import LaneLease
+from lienworker.steps.on_loop import OnLoop
+from lienworker.steps.pacer import turn_of
+from lienworker.steps.scrape import scrape_if_plain
+from lienworker.steps.scrape_outcomes import ReadyToStore, ScrapeContext, Scraped, make_ready, store_scrapes
+from lienworker.steps.scrape_outcomes import store_in_transaction as store_results
+from lienworker.steps.slots import Slots
+from lienworker.store.clock import rfc3339
+from lienworker.store.damage import is_lost
+from lienworker.store.database import write
+from lienworker.store.folder import DataFolder
+from lienworker.store.pages import PageRecord, page_behind_result
+from lienworker.store.raw_files import PageKey, put_in_place, write_aside
+
+#: How long one message may go on before others get their turn, s.
+_SHARE = 4.0
+#: How long its last pages may take to arrive then, s; if one takes longer, the message goes on for another share.
+_LAST_PAGES = 1.0
+#: Requests that one loop may have in the air, in batches: slow sites need many, and one thread looks after them all.
+_BATCHES_IN_THE_AIR = 4
+#: Pages up to this size are read right away, from memory; larger ones from disk, one by one.
+_READ_FROM_MEMORY = 2_000_000
+#: How long pages in the air may take to arrive once the process is asked to stop, s.
+_GRACE = 2.0
+
+logger = logging.getLogger(__name__)
+
+
+#: What came of a row's fetch; None where not even a request went out.
+Landed = tuple[Claimed, FetchOutcome | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchContext:
+    """What fetching pages needs, and (`scrape`) parsing them from memory."""
+
+    folder: DataFolder
+    fetcher: OnLoop[Fetcher]
+    #: The proxy of tasks that name none of their own.
+    proxy: str | None
+    registry: Registry
+    retries: RetryPolicy
+    slots: Slots
+    scrape: ScrapeContext
+
+
+class FetchLoop:
+    """Keeps a batch of requests in the air, stores what arrives and reads it, so that one slow page holds up nobody.
+
+    A turn of the loop is one transaction: it stores the results of the pages that came before, the pages that have come
+    now, each with its scrape row in our hands, and takes new rows. While those are in the air, the pages are read from
+    memory. So a page is on disk and committed before a parser sees it, and yet costs one commit for a whole group.
+    """
+
+    def __init__(self, context: FetchContext, lane: LaneLease) -> None:
+        self._context = context
+        self._lane = lane
+        self._batch = lane.batch
+        self._deadline = time.monotonic() + _SHARE
+        self._fetcher = context.fetcher.open()
+        self._in_flight: InFlight[tuple[Claimed, FetchRequest], FetchOutcome | None] = InFlight(
+            context.fetcher.loop, self._fetch
+        )
+        self._scraped: list[Scraped] = []
+        self._is_drained = False
+        self._is_closing = False
+        self.has_left_pages = False
+        self.refused: RefusedError | None = None
+
+    def run(self) -> bool:
+        """Works until nothing is due or the message has done its share; True when there is probably more."""
+        self._turn([])
+        while self._in_flight or self._scraped:
+            self._turn(self._gather())
+            if self._lane.stopping.is_set():
+                self._land()
+                return False
+        return not self._is_drained
+
+    def run_row(self, row: Claimed) -> None:
+        """Works on one row that the caller has claimed."""
+        self._is_closing = True
+        self._launch([row])
+        while self._in_flight or self._scraped:
+            self._turn(self._gather())
+
+    def _gather(self) -> list[Landed]:
+        """When half of the pages in the air have come, or a moment after the first. Results in hand wait less."""
+        if not self._in_flight:
+            return []
+        wait = GROUP_SECONDS / 2 if self._scraped else GROUP_SECONDS
+        enough = min(self._batch, max(1, len(self._in_flight) // 2))
+        return self._in_flight.gather(self._batch, wait, enough=enough, group=wait)
+
+    def _turn(self, landed: list[Landed]) -> None:
+        arrived = self._keep_on_disk(landed)
+        room = self._room()
+        if arrived or self._scraped or room:
+            with self._context.slots.compute_slot():
+                self._read(self._store(arrived, room))
+
+    def _keep_on_disk(self, landed: list[Landed]) -> list[Arrived]:
+        """What came, its pages durable and in their places. Rows whose page cannot be stored wait as if never asked."""
+        arrived: list[Arrived] = []
+        with self._context.slots.compute_slot():
+            for row, outcome in landed:
+                try:
+                    arrived += self._unpack(row, outcome)
+                except RefusedError as problem:
+                    self.refused = problem
+        try:
+            put_in_place([item.page for item in arrived if item.page])
+        except RefusedError as problem:
+            self.refused = problem
+            arrived = [item for item in arrived if not item.page]
+        if self.refused:
+            self._stop(self.refused)
+        kept = {item.row.id for item in arrived}
+        give_back(row for row, _ in landed if row.id not in kept)
+        return arrived
+
+    def _stop(self, problem: RefusedError) -> None:
+        """Storage takes no pages: nothing more is asked for, and what is in the air is not waited for."""
+        self._is_closing = self._is_drained = True
+        stop_fetching(self._context.folder, problem)
+        give_back(self._in_flight.abandon())
+
+    def _store(self, arrived: list[Arrived], room: int) -> list[tuple[Claimed, PageRecord, bytes]]:
+        """The one transaction of a turn; returns the pages that are to be read."""
+        ready = self._make_ready()
+        with write("fetch"):
+            drifting = store_results(self._context.scrape, ready) if self._scraped else []
+            pages = self._keep(arrived, store_pages(self._context.folder, self._context.retries, arrived))
+            rows = self._claim(room) if room else []
+        self._scraped = []
+        self._launch(rows)
+        drift.hold_fetches(drifting)
+        return pages
+
+    def _make_ready(self) -> ReadyToStore:
+        """Where the files for people cannot be written, results wait; pages that have come are stored all the same."""
+        try:
+            return make_ready(self._context.scrape, self._scraped)
+        except OSError as problem:
+            logger.warning("results wait, their files cannot be written: %s", problem, extra={"action": "storage"})
+            give_back([item.row for item in self._scraped])
+            self._scraped = []
+            return make_ready(self._context.scrape, [])
+
+    def _keep(
+        self, arrived: list[Arrived], pages: list[tuple[Claimed, PageRecord]]
+    ) -> list[tuple[Claimed, PageRecord, bytes]]:
+        """Takes the scrape rows of the pages at once. Large pages, which would fill the memory, are left on disk."""
+        bodies = {item.row.id: item.outcome.body for item in arrived if isinstance(item.outcome, Fetched)}
+        small = [(row, page) for row, page in pages if page.size <= _READ_FROM_MEMORY]
+        large = [(row, page) for row, page in pages if page.size > _READ_FROM_MEMORY]
+        leave_pages(large)
+        self.has_left_pages |= bool(large)
+        taken = add_claimed(Topic.SCRAPE, [row for row, _ in small], self._lane.message_id)
+        return [(scrape, page, bodies[row.id]) for scrape, (row, page) in zip(taken, small, strict=True)]
+
+    def _read(self, pages: list[tuple[Claimed, PageRecord, bytes]]) -> None:
+        """Parses pages; their results go with the next turn, unless that takes too long. Heavy ones stay on disk."""
+        since = time.monotonic()
+        for row, page, body in pages:
+            if scraped := scrape_if_plain(self._context.scrape, row, (page, body), self._scraped):
+                self._scraped.append(scraped)
+            else:
+                give_back([row])
+                self.has_left_pages = True
+            if time.monotonic() - since > GROUP_SECONDS:
+                store_scrapes(self._context.scrape, self._scraped)
+                self._scraped, since = [], time.monotonic()
+
+    def _room(self) -> int:
+        """How many rows to claim: a batch, or what there is room for in the air. A suspect travels alone.
+
+        Where nothing was due the last time, it is looked again for as long as a slow page keeps us here anyway.
+        """
+        if not self._lane.is_ours:
+            self._is_closing = self._is_drained = True
+        if self._is_closing or self._is_over() or any(row.alone for row in self._in_flight.rows):
+            return 0
+        room = self._batch * _BATCHES_IN_THE_AIR - len(self._in_flight)
+        return min(self._batch, room) if room >= self._batch // 2 else 0
+
+    def _is_over(self) -> bool:
+        """Whether this message has had its share. Not while a slow page keeps it: nobody else could have its place."""
+        now = time.monotonic()
+        if self._in_flight and now > self._deadline + _LAST_PAGES:
+            self._deadline = now + _SHARE
+        return now > self._deadline
+
+    def _claim(self, room: int) -> list[Claimed]:
+        """Takes rows that are due. Tasks that came too late end here; nobody wants their page any more."""
+        lane, suspects = self._lane, self._lane.suspects and not self._in_flight
+        rows = claim_in_transaction(
+            "fetch", room, lane.token, lane.rules, suspects=suspects, message_id=lane.message_id
+        )
+        self._is_drained = not rows
+        now = rfc3339()
+        late = {row.id for row in rows if row.expires_at and row.expires_at < now and expire(row)}
+        return [row for row in rows if row.id not in late]
+
+    def _launch(self, rows: list[Claimed]) -> None:
+        self._in_flight.load([(row, (row, self._request(row))) for row in rows])
+
+    def _request(self, row: Claimed) -> FetchRequest:
+        """A page that we have a result of is asked for only if it has changed; one whose file is lost, in any case."""
+        asked = FetchRequest(row.url, proxy=row.proxy or self._context.proxy, is_own_proxy=bool(row.proxy))
+        known = page_behind_result(row.task_id) if row.generation > 1 else None
+        if known is None or known.url != row.url or is_lost(self._context.folder, known):
+            return asked
+        return replace(asked, etag=known.etag, last_modified=known.last_modified)
+
+    async def _fetch(self, asked: tuple[Claimed, FetchRequest]) -> FetchOutcome | None:
+        """On the event loop. Whatever happens, the outcome is a value."""
+        row, request = asked
+        try:
+            return await self._fetcher.fetch(replace(request, turn=turn_of(row)))
+        except TurnError:
+            return None
+        except Exception as problem:
+            logger.exception("the fetcher itself failed")
+            words = f"{type(problem).__name__}: {problem}"
+            return FetchFailed(
+                reason="fetcher_failed",
+                detail=words,
+                retryable=True,
+                host_fault=False,
+                retry_after=None,
+                status=None,
+                body=None,
+                elapsed_ms=0,
+            )
+
+    def _unpack(self, row: Claimed, outcome: FetchOutcome | None) -> list[Arrived]:
+        """What came, with its page written aside; nothing where not even a request went out."""
+        if outcome is None:
+            return []
+        if isinstance(outcome, Fetched):
+            key = page_key(self._context.registry, row)
+            page = write_aside(self._context.folder, key, outcome.body, outcome.content_type)
+            return [Arrived(row, outcome, page, self._crawl_delay(row))]
+        return [Arrived(row, outcome)]
+
+    def _crawl_delay(self, row: Claimed) -> float | None:
+        """What the site asks for; a task's own proxy is not believed, it would slow the site down for all."""
+        return None if row.proxy else self._fetcher.crawl_delay(row.url, self._context.proxy)
+
+    def _land(self) -> None:
+        """The process stops: what arrives within the grace is committed, the rest goes back untried."""
+        self._is_closing = True
+        deadline = time.monotonic() + _GRACE
+        while (self._in_flight or self._scraped) and time.monotonic() < deadline:
+            self._turn(self._in_flight.gather(self._batch, patience=0.1) if self._in_flight else [])
+        store_scrapes(self._context.scrape, self._scraped)
+        give_back(self._in_flight.abandon())
+
+
+def page_key(registry: Registry, row: Claimed) -> PageKey:
+    """Return whose page it is, as far as that is known before it is read."""
+    platform = row.platform
+    if not platform:
+        found = registry.for_url(row.url)
+        platform = found.name if found else "generic"
+    return PageKey(platform, row.state or "", row.county or "", row.parcel_id or "", row.task_id)

@@ -1,0 +1,230 @@
+"""One process's surroundings, made once: each step gets from here what it needs, and no step gets all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lienworker.errors import SettingsError
+from lienworker.fetching import Fetcher, FetchOptions
+from lienworker.fetching.turns import Pacer
+from lienworker.gateway.client import GatewayClient
+from lienworker.maintenance.hosts import respell_hosts
+from lienworker.maintenance.stale_files import remove_leftovers
+from lienworker.outbox.backoff import RetryPolicy
+from lienworker.outbox.claims import Rules
+from lienworker.outbox.deliveries import configure
+from lienworker.outbox.leases import Holder, anybody_alive
+from lienworker.platforms import Registry, registry_with
+from lienworker.settings import Settings
+from lienworker.steps.collect import CollectContext
+from lienworker.steps.fetch import FetchContext
+from lienworker.steps.lane import LaneLease
+from lienworker.steps.on_loop import OnLoop
+from lienworker.steps.pacer import HostPacer
+from lienworker.steps.relay import RelayContext
+from lienworker.steps.scrape_outcomes import ScrapeContext
+from lienworker.steps.slots import Slots
+from lienworker.steps.upload.bounds import MOST_REPORTS, Bounds, CallBound, ResultBound
+from lienworker.steps.upload.context import UploadContext
+from lienworker.steps.watchdog import Watchdog
+from lienworker.store.database import open_store
+from lienworker.store.folder import DataFolder
+from lienworker.store.pending import heal
+from lienworker.store.rollups import add_counts
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What lives as long as the process. Actors and commands take from it; it is not handed on to steps."""
+
+    settings: Settings
+    folder: DataFolder
+    holder: Holder
+    registry: Registry
+    stopping: threading.Event
+    slots: Slots
+    watchdog: Watchdog
+    gateway: OnLoop[GatewayClient]
+    fetcher: OnLoop[Fetcher]
+    bounds: Bounds
+    #: Held by the one thread of this process that uploads.
+    one_uploader: threading.Lock
+    #: Held by the one thread of this process that has a heavy page parsed.
+    one_heavy: threading.Lock
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(self.settings.host_delay, self.settings.host_concurrency)
+
+    @contextmanager
+    def lease_lane(self, message_id: str | None = None) -> Iterator[LaneLease | None]:
+        """Lease rows of the fetch or scrape lane for one message; None where this process has no free slot."""
+        with self.slots.slot() as free:
+            if not free:
+                yield None
+                return
+            with self.holder.lease() as token, self.holder.room_for_suspects() as suspects:
+                yield self.lane(token, suspects=suspects, message_id=message_id)
+
+    def lane(self, token: str, *, suspects: bool = False, message_id: str | None = None) -> LaneLease:
+        return LaneLease(
+            holder=self.holder,
+            token=token,
+            rules=self.rules,
+            batch=self.settings.batch,
+            stopping=self.stopping,
+            suspects=suspects,
+            message_id=message_id,
+        )
+
+    @property
+    def fetch(self) -> FetchContext:
+        return FetchContext(
+            folder=self.folder,
+            fetcher=self.fetcher,
+            proxy=self.settings.proxy,
+            registry=self.registry,
+            retries=self.retries,
+            slots=self.slots,
+            scrape=self.scrape,
+        )
+
+    @property
+    def scrape(self) -> ScrapeContext:
+        return ScrapeContext(
+            folder=self.folder,
+            registry=self.registry,
+            retries=self.retries,
+            watchdog=self.watchdog,
+            one_heavy=self.one_heavy,
+        )
+
+    @property
+    def retries(self) -> RetryPolicy:
+        return RetryPolicy(attempts=self.settings.fetch_attempts, first_delay=self.settings.retry_delay)
+
+    @property
+    def upload(self) -> UploadContext:
+        return UploadContext(
+            folder=self.folder,
+            holder=self.holder,
+            gateway=self.gateway,
+            stopping=self.stopping,
+            bounds=self.bounds,
+            one_uploader=self.one_uploader,
+            concurrency=self.settings.upload_concurrency,
+            first_delay=self.settings.gateway_retry,
+        )
+
+    @property
+    def collect(self) -> CollectContext:
+        return CollectContext(
+            holder=self.holder,
+            gateway=self.gateway,
+            registry=self.registry,
+            stopping=self.stopping,
+            max_waiting=self.settings.max_waiting,
+            task_expiry=self.settings.task_expiry,
+            first_delay=self.settings.gateway_retry,
+        )
+
+    @property
+    def relay(self) -> RelayContext:
+        return RelayContext(
+            holder=self.holder,
+            rules=self.rules,
+            batch=self.settings.batch,
+            is_ondemand=self.settings.mode == "ondemand",
+            stopping=self.stopping,
+        )
+
+
+@contextmanager
+def running(
+    settings: Settings,
+    kind: str,
+    slots: int,
+    loop: asyncio.AbstractEventLoop,
+    after_beat: Callable[[], None] = lambda: None,
+) -> Iterator[Runtime]:
+    """Open the store and be a holder of leases for as long as the block lasts."""
+    folder = open_store(settings.data_dir)
+    configure(settings.mode)
+    if kind == "worker":
+        heal(folder, lambda: anybody_alive(folder))
+        remove_leftovers(folder)
+    pacer = HostPacer(settings.host_delay)
+    fetcher = OnLoop(loop, lambda: make_fetcher(settings, pacer))
+    gateway = OnLoop(loop, lambda: _make_gateway(settings, folder))
+
+    def beat() -> None:
+        after_beat()
+        record_calls(gateway)
+
+    with Holder(folder, kind, slots, beat) as holder:
+        if kind == "worker":
+            respell_hosts()
+        try:
+            yield _runtime(settings, folder, holder, gateway, fetcher)
+        finally:
+            record_calls(gateway)
+            fetcher.close()
+            gateway.close()
+            pacer.close()
+
+
+def _runtime(
+    settings: Settings,
+    folder: DataFolder,
+    holder: Holder,
+    gateway: OnLoop[GatewayClient],
+    fetcher: OnLoop[Fetcher],
+) -> Runtime:
+    stopping = threading.Event()
+    return Runtime(
+        settings=settings,
+        folder=folder,
+        holder=holder,
+        registry=registry_with(settings.platforms_folder),
+        stopping=stopping,
+        slots=Slots(holder.slots, stopping),
+        watchdog=Watchdog(),
+        gateway=gateway,
+        fetcher=fetcher,
+        bounds=Bounds(raw=CallBound(settings.upload_concurrency), result=ResultBound(), report=CallBound(MOST_REPORTS)),
+        one_uploader=threading.Lock(),
+        one_heavy=threading.Lock(),
+    )
+
+
+def record_calls(gateway: OnLoop[GatewayClient]) -> None:
+    """Add what calls to the Gateway came to to the figures."""
+    if gateway.made is not None and (calls := gateway.made.calls.take()):
+        add_counts("gateway", calls)
+
+
+async def _make_gateway(settings: Settings, folder: DataFolder) -> GatewayClient:
+    if not settings.gateway_url or not settings.gateway_token:
+        raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN): there is no Gateway to speak to.")
+    return GatewayClient(settings.gateway_url, settings.gateway_token, settings.worker_id or folder.worker_id())
+
+
+async def make_fetcher(settings: Settings, pacer: Pacer | None = None) -> Fetcher:
+    """Return a fetcher. On the event loop that will use it."""
+    return Fetcher(
+        FetchOptions(
+            user_agent=settings.user_agent,
+            connect_timeout=settings.connect_timeout,
+            read_timeout=settings.read_timeout,
+            total_timeout=settings.fetch_timeout,
+            max_bytes=int(settings.max_page_mb * 1_000_000),
+            max_redirects=10,
+            obey_robots=settings.robots == "obey",
+            allow_private=settings.allow_private_hosts,
+        ),
+        pacer=pacer,
+    )

@@ -1,0 +1,206 @@
+"""Raw files to the Gateway, as many at a time as it has shown to take."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from isal import isal_zlib
+
+from lienworker.gateway.outcomes import Accepted, Outcome, Unavailable
+from lienworker.gateway.raw_form import raw_form
+from lienworker.gateway.wire import RawReply
+from lienworker.outbox import breaker, uploads
+from lienworker.outbox.entries import Claimed
+from lienworker.outbox.states import State
+from lienworker.outbox.transitions import end
+from lienworker.outbox.uploads import Claim, claim_uploads, is_open, take_back
+from lienworker.steps.in_flight import InFlight
+from lienworker.steps.upload.apply import settle_calls
+from lienworker.steps.upload.call import guarded
+from lienworker.steps.upload.context import UploadContext
+from lienworker.steps.upload.verdict import AfterCalls
+from lienworker.store.damage import trouble_of
+from lienworker.store.database import write
+from lienworker.store.folder import DataFolder
+from lienworker.store.stored_paths import is_raw_path
+
+#: Raw files are claimed ahead, so many times what may be under way: none must be missing during a commit.
+_AHEAD = 8
+#: After a claim that brought all there was, the next comes so much later, s: what is scraped meanwhile goes together.
+_PAUSE_SECONDS = 0.1
+#: A file that is under way for longer than this is slow, s.
+_SLOW_SECONDS = 1.0
+#: How long a failure waits for a neighbor that gets through, s.
+_DOUBT_SECONDS = 1.0
+#: Up to so many bytes a raw file waits in memory for its turn; there may be more than a hundred of them.
+_LARGE = 256 * 1024
+#: What such a file may unpack to at once, bytes; a larger one is looked at piece by piece.
+_LARGEST = 64 << 20
+_GZIP = 31  # how zlib calls it
+_UNREADABLE = cast("tuple[type[Exception], ...]", (OSError, isal_zlib.error))  # its stubs take it for an instance
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """A raw file on its way: its bytes (or where a large one lies), its name at the Gateway, what is said about it."""
+
+    source: bytes | str
+    name: str
+    metadata: dict[str, Any]
+
+
+def prepare_raws(folder: DataFolder, rows: Sequence[Claimed]) -> list[tuple[Claimed, RawFile]]:
+    """The files of rows; a row whose file is gone, or whose result was replaced, ends here."""
+    pages = uploads.raw_pages([row.id for row in rows])
+    files = {row.id: _raw_file(folder, row, pages[row.id]) for row in rows if row.id in pages}
+    ready = [(row, file) for row in rows if isinstance(file := files.get(row.id), RawFile)]
+    if len(ready) < len(rows):
+        replaced = [row for row in rows if row.id not in pages]
+        lost = [(row, trouble) for row in rows if isinstance(trouble := files.get(row.id), str)]
+        _end_without_file(replaced, lost)
+    return ready
+
+
+def _raw_file(folder: DataFolder, row: Claimed, page: dict[str, Any]) -> RawFile | str:
+    """The file; or what is wrong with it, for the Gateway must not get another page than the one behind the result."""
+    if not page["path"]:
+        return "The page is not in the store any more."
+    path = f"{folder.root}/{page['path']}"
+    source = _checked(path, page["sha256"]) if is_raw_path(page["path"]) else None
+    if source is None and (trouble := trouble_of(folder.root, page["path"], page["sha256"])):
+        return trouble
+    return RawFile(source or path, *raw_form(row.task_id, page))
+
+
+def _checked(path: str, sha256: str) -> bytes | None:
+    """The very bytes whose content was checked; None for a file that is large, or that somebody has to look into."""
+    unpacking = isal_zlib.decompressobj(_GZIP)
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_LARGE + 1)
+        page = unpacking.decompress(content, _LARGEST) if len(content) <= _LARGE else b""
+    except _UNREADABLE:
+        return None
+    is_whole = unpacking.eof and not unpacking.unused_data and hashlib.sha256(page).hexdigest() == sha256
+    return content if is_whole else None
+
+
+def _end_without_file(replaced: Sequence[Claimed], lost: Sequence[tuple[Claimed, str]]) -> None:
+    for row, trouble in lost:
+        logger.warning("parked %s: %s", row.task_id, trouble, extra={"action": "parked", "task_id": row.task_id})
+    with write("upload_raw_ended"):
+        for row in replaced:
+            end(row, State.SUPERSEDED, "newer_result")
+            uploads.release_result(row)
+        for row, trouble in lost:
+            uploads.park(row, "raw_page_damaged", trouble, tries=0)
+        breaker.call_off_probe("raw")
+
+
+def store_raws(context: UploadContext, outcomes: Sequence[tuple[Claimed, Outcome[RawReply]]]) -> None:
+    """Store what became of files whose calls ended together."""
+    if not outcomes:
+        return
+    with write("upload_raw"):
+        uploads.raws_delivered([row for row, outcome in outcomes if isinstance(outcome, Accepted)])
+        verdict = settle_calls("raw", outcomes, context.first_delay)
+    context.bounds.raw.adjust(len(outcomes), verdict.batch)
+
+
+class RawLane:
+    """Raw files, as many at a time as the Gateway has shown to take."""
+
+    def __init__(self, context: UploadContext, claim: Claim, landed: threading.Event) -> None:
+        self._context = context
+        self._client = context.gateway.open()
+        self._claim = claim
+        self._in_flight: InFlight[RawFile, Outcome[RawReply]] = InFlight(
+            context.gateway.loop, self._upload, AfterCalls(), landed
+        )
+        self._doubtful: list[tuple[Claimed, Outcome[RawReply]]] = []
+        self._doubtful_since = 0.0
+        self._next_claim = 0.0
+        self._is_probing = False
+
+    def __len__(self) -> int:
+        return len(self._in_flight) + len(self._doubtful)
+
+    def set_out(self) -> int:
+        """Fills up the queue; gives how many rows that were."""
+        if self._doubtful:
+            return 0
+        if self._in_flight.waiting and not self._is_probing and is_open("upload_raw"):
+            self.call_back()  # another process has learned what these must not go against
+        rows = self._claimed()
+        files = prepare_raws(self._context.folder, rows) if rows else []
+        if files or self._in_flight.waiting:
+            self._in_flight.load(files, self._width())
+        return len(rows)
+
+    def _claimed(self) -> list[Claimed]:
+        most = _AHEAD * self._context.bounds.raw.now
+        if self.pause() or self._in_flight.waiting >= most // 2:
+            return []
+        rows = claim_uploads("upload_raw", most, self._claim)
+        self._is_probing = bool(rows) and is_open("upload_raw")
+        is_all = 1 < len(rows) < most  # a single one may be a probe, and is no trickle
+        self._next_claim = time.monotonic() + _PAUSE_SECONDS if is_all else 0.0
+        return rows
+
+    def pause(self) -> float:
+        """How long to wait for more, s; none where the last look found nothing, or not all of it."""
+        return max(0.0, self._next_claim - time.monotonic())
+
+    def _width(self) -> int:
+        """What may be in the air: files that take long do not count, or some that hang would hold up all the others."""
+        if is_open("upload_raw"):  # a probe
+            return self._in_flight.under_way + 1
+        most = max(self._context.concurrency, self._context.bounds.raw.now)
+        return min(most, self._context.bounds.raw.now + self._in_flight.slow(_SLOW_SECONDS))
+
+    def land(self) -> int:
+        """Stores what came back; gives how many files the Gateway has taken.
+
+        A failure waits for its neighbours: if one of them gets through, it says little about the destination.
+        """
+        arrived = self._in_flight.landed()
+        judged = [pair for pair in arrived if not _is_doubtful(pair[1])]
+        if not self._doubtful:
+            self._doubtful_since = time.monotonic()
+        self._doubtful += [pair for pair in arrived if _is_doubtful(pair[1])]
+        is_old = time.monotonic() - self._doubtful_since > _DOUBT_SECONDS
+        if self._doubtful and (judged or is_old or not self._in_flight.under_way):
+            judged, self._doubtful = judged + self._doubtful, []
+        store_raws(self._context, judged)
+        if any(isinstance(outcome, Unavailable) for _, outcome in judged):
+            self._next_claim = 0.0
+            self._go_on_if_allowed()
+        return sum(isinstance(outcome, Accepted) for _, outcome in judged)
+
+    def _go_on_if_allowed(self) -> None:
+        if is_open("upload_raw"):
+            self.call_back()
+        else:
+            self._in_flight.load([], self._width())
+
+    def call_back(self) -> None:
+        """What has not left yet waits for another time."""
+        take_back(self._in_flight.unload())
+
+    def abandon(self) -> list[Claimed]:
+        return [row for row, _ in self._doubtful] + self._in_flight.abandon()
+
+    async def _upload(self, file: RawFile) -> Outcome[RawReply]:
+        return await guarded(self._client.upload_raw(file.source, file.name, file.metadata))
+
+
+def _is_doubtful(outcome: Outcome[RawReply]) -> bool:
+    return isinstance(outcome, Unavailable) and outcome.perhaps_the_row

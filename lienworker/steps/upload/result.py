@@ -1,0 +1,142 @@
+"""Results to the Gateway, a batch at a time, bisected as far as needed to know what became of each item."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from lienworker.gateway.fates import Fate, Stored
+from lienworker.gateway.fitting import FitResult, fit_stored
+from lienworker.gateway.outcomes import Outcome
+from lienworker.gateway.taking_apart import Item, deliver_in_parts
+from lienworker.gateway.wire import ResultsReply
+from lienworker.outbox import breaker, uploads
+from lienworker.outbox.entries import Claimed
+from lienworker.outbox.parcel_order import result_rows
+from lienworker.outbox.uploads import Claim, claim_uploads
+from lienworker.steps.upload.apply import settle_batch
+from lienworker.steps.upload.call import guarded
+from lienworker.steps.upload.context import UploadContext
+from lienworker.steps.upload.order import keep_order
+from lienworker.store.database import write
+from lienworker.store.folder import DataFolder
+from lienworker.store.pending import item as result_item
+from lienworker.store.pending import remove_pending
+
+#: Results wait no longer than this for a full batch while raw files are under way, s.
+_BATCH_SECONDS = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Results that may be sent together, and how many rows came to an end or a step further without a call."""
+
+    items: list[tuple[Claimed, dict[str, Any]]]
+    settled: int
+
+
+def prepare_results(folder: DataFolder, rows: Sequence[Claimed]) -> Batch:
+    """The items of rows that may be sent now, made fit; what cannot be sent as it is, is parked."""
+    stored = result_rows(rows)
+    ordered = keep_order(rows, stored)
+    prepared, unfit = [], []
+    for row in ordered.sendable:
+        found = stored[row.task_id]
+        fitted = fit_stored(result_item(found), found["data"])
+        if isinstance(fitted, FitResult):
+            prepared.append((row, fitted.item))
+        else:
+            unfit.append((row, fitted))
+    if unfit or (rows and not prepared):
+        with write("upload_unfit"):
+            for row, problem in unfit:
+                uploads.park(row, problem.reason, problem.detail, tries=0)
+            if not prepared:
+                breaker.call_off_probe("results")
+    for row in ordered.superseded:
+        _remove_overtaken(folder, row, stored.get(row.task_id))
+    return Batch(prepared, len(unfit) + len(ordered.superseded))
+
+
+def _remove_overtaken(folder: DataFolder, row: Claimed, found: dict[str, Any] | None) -> None:
+    """The file for people goes with the result, unless a newer result of the same task has taken its place."""
+    if found and found["generation"] == row.generation:
+        remove_pending(folder, row.task_id)
+
+
+def store_results(
+    context: UploadContext, fates: Sequence[tuple[Claimed, Fate]], calls: Sequence[Outcome[ResultsReply]]
+) -> None:
+    """Store what became of a batch, and what each of the calls came to that were made to find out."""
+    with write("upload_result"):
+        delivered = uploads.results_delivered([row for row, fate in fates if isinstance(fate, Stored)])
+        verdict = settle_batch(fates, calls, context.first_delay)
+    context.bounds.result.adjust(len(fates), verdict.batch)
+    for task_id in delivered:
+        remove_pending(context.folder, task_id)
+    if delivered:
+        logger.info("delivered %d results", len(delivered), extra={"action": "delivered"})
+
+
+class ResultLane:
+    """Results, one batch at a time."""
+
+    def __init__(self, context: UploadContext, claim: Claim, landed: threading.Event) -> None:
+        self._context = context
+        self._client = context.gateway.open()
+        self._claim = claim
+        self._landed = landed
+        self._batch: tuple[list[Claimed], Future[list[Fate]]] | None = None
+        self._calls: list[Outcome[ResultsReply]] = []  # of this batch; there may be many until each fate is known
+        self._may_be_more = True
+        self._looked_at = 0.0
+
+    def __len__(self) -> int:
+        return len(self._batch[0]) if self._batch else 0
+
+    def set_out(self, released: int, *, is_last: bool) -> int:
+        """Sends a batch if it is worth it: `released` raw files have landed since, or (`is_last`) no more will."""
+        if self._batch or not (is_last or self._is_worth_it(released)):
+            return 0
+        rows = claim_uploads("upload_result", self._context.bounds.result.now, self._claim)
+        self._may_be_more = len(rows) >= self._context.bounds.result.now
+        self._looked_at = time.monotonic()
+        batch = prepare_results(self._context.folder, rows)
+        if batch.items:
+            self._calls = []
+            errand = deliver_in_parts([item for _, item in batch.items], self._submit)
+            flight = asyncio.run_coroutine_threadsafe(errand, self._context.gateway.loop)
+            self._batch = [row for row, _ in batch.items], flight
+            flight.add_done_callback(lambda _: self._landed.set())
+        return batch.settled + len(batch.items)
+
+    def _is_worth_it(self, released: int) -> bool:
+        is_time = time.monotonic() - self._looked_at > _BATCH_SECONDS
+        return self._may_be_more or is_time or released >= self._context.bounds.result.now
+
+    def land(self) -> None:
+        if self._batch and self._batch[1].done():
+            rows, flight = self._batch
+            self._batch = None
+            store_results(self._context, list(zip(rows, flight.result(), strict=True)), self._calls)
+
+    def abandon(self) -> list[Claimed]:
+        if self._batch is None:
+            return []
+        rows, flight = self._batch
+        self._batch = None
+        flight.cancel()
+        return rows
+
+    async def _submit(self, items: list[Item]) -> Outcome[ResultsReply]:
+        outcome = await guarded(self._client.submit_results(items))
+        self._calls.append(outcome)
+        return outcome
