@@ -132,7 +132,7 @@ class Lives:
                 store_raws(self.runtime, [(row, took) for row, _ in prepare_raws(self.runtime, rows)])
             while rows := claim_uploads("upload_result", _GROUP, how):
                 batch = prepare_results(self.runtime, rows)
-                store_results(self.runtime, [(row, self._fate(shares)) for row, _ in batch.items])
+                store_results(self.runtime, [(row, self._fate(shares)) for row, _ in batch.items], [])
 
     def report(self) -> None:
         """The Gateway is told of what failed."""
