@@ -15,8 +15,8 @@ from lienworker.store.orphans import mend_rows
 
 from lienworker.errors import StoreError
 from lienworker.repair.checks import unusable_rows
-from lienworker.store.damage import integrity_problems
 from lienworker.store import migrations
+from lienworker.store.damage import integrity_problems
 from lienworker.store.database import all_rows, close, execute, open_store, write
 from lienworker.store.folder import DataFolder
 from lienworker.store.migrations import _statements, known_migrations, schema_version
