@@ -213,7 +213,6 @@ DATABASE_FILES = re.compile(r"lienworker\.db|-wal|-shm|\.database\b|\bsalvaged\b
 #: `open_blocks`, which refuse the database.
 OPENED_BY_COMMANDS = {
     "lienworker/cli/manual.py": "the manual pages that it makes",
-    "lienworker/cli/reference.py": "the pages of docs/ that it makes",
     "lienworker/cli/running.py": "run.log",
 }
 

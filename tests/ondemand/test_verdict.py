@@ -16,8 +16,10 @@ from lienworker.steps.upload.verdict import (
     BATCHES,
     BREAKERS,
     KINDS,
+    MANY_LIMITED,
     ROWS,
     WAITS,
+    AfterCalls,
     Answer,
     BreakerAction,
     Group,
@@ -28,7 +30,6 @@ from lienworker.steps.upload.verdict import (
     Said,
     Verdict,
     Wait,
-    after_call,
     batch_line,
     breaker_line,
     decide,
@@ -215,7 +216,7 @@ def test_each_kind_of_failure_has_a_line(kind: Kind) -> None:
     known = decide(group, HEALTHY).breaker.known
     assert known is not None
     assert known.last_calls == "aaaaa" + KINDS[kind].mark
-    assert after_call(failed(kind)) is KINDS[kind].after
+    assert AfterCalls()(failed(kind)) is KINDS[kind].after
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -224,7 +225,16 @@ def test_what_one_row_can_cause_is_never_sure_to_be_the_destination(kind: Kind) 
 
 
 def test_an_answer_lets_the_next_call_start() -> None:
+    after_call = AfterCalls()
     assert after_call(OK) is after_call(REFUSED) is AfterCall.CONTINUE
+
+
+def test_a_lone_429_halts_nobody_and_one_of_many_halts_all() -> None:
+    after_call = AfterCalls()
+    for _ in range(MANY_LIMITED - 1):
+        assert after_call(failed(Kind.RATE_LIMITED)) is AfterCall.REST
+        assert after_call(OK) is AfterCall.CONTINUE
+    assert after_call(failed(Kind.RATE_LIMITED)) is AfterCall.HALT
 
 
 # Breakers
@@ -240,17 +250,17 @@ def test_an_answer_lets_the_next_call_start() -> None:
         ("ffff", "fr", 1),  # down, whatever else was asked for
         ("", "rr", 2),  # nothing else came
         ("r", "r", 2),
-        ("aarar", "r", 3),  # two of the twenty before it
-        ("r" + 18 * "a" + "r", "r", 3),  # the first of them is the twentieth before it
-        ("a", "rararaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 3),  # many ended together: the worst moment counts
+        ("arrar", "r", 3),  # three of the twenty before it
+        ("r" + 17 * "a" + "rr", "r", 3),  # the first of them is the twentieth before it
+        ("a", "rarararaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 3),  # many ended together: the worst moment counts
         ("aaaaa", "f", 4),  # a lone 5xx, reset or time-out
         ("afff", "f", 4),
         ("fffff", "fa", 4),  # one of those under way together was answered
         ("aaaaa", "r", 5),  # a lone 429
         ("", "r", 5),  # nothing else is known
-        ("aaaar", "r", 5),  # one of the twenty before it
-        ("rr" + 20 * "a", "r", 5),  # both are older than that
-        ("r" + 19 * "a" + "r", "r", 5),
+        ("aarar", "r", 5),  # two of the twenty before it
+        ("rrr" + 20 * "a", "r", 5),  # all are older than that
+        ("r" + 18 * "a" + "rr", "r", 5),
         ("aaaaa", "aa", 6),
         ("rrr", "a", 6),
         ("fffff", "", 6),  # nothing was sent
