@@ -89,7 +89,7 @@ def _copy_table(broken: sqlite3.Connection, table: str, has_rowid: bool, saved: 
     names = [row[0] for row in all_rows(_COLUMNS, (table,)) if row in theirs]
     if names:
         copier = _Copier(broken, table, ["rowid", *names] if has_rowid else names)
-        is_whole = copier.copy(has_rowid)
+        is_whole = copier.copy_rows(has_rowid)
     else:  # a file of an older version has no such table, which is no damage
         is_whole = _read(broken, "SELECT 1 FROM sqlite_master WHERE name = ?", table) == []
     saved.rows[table] = one_row(f"SELECT count(*) FROM {table}")[0]
@@ -116,7 +116,7 @@ class _Copier:
         self._last: Any = None
         self._is_whole = True
 
-    def copy(self, has_rowid: bool) -> bool:
+    def copy_rows(self, has_rowid: bool) -> bool:
         """Copy what can be read; return whether that was everything."""
         if self._take("ORDER BY 1"):
             return True
