@@ -24,7 +24,9 @@ from lienworker.store.refusal import try_storage
 CAUSE = "storage"
 _REFUSAL = "storage_refusal"
 _FIRST_WAIT_MS = 5_000
-_LONGEST_WAIT_MS = 15 * 60_000
+#: A probe asks no site for anything. What a wrong one costs is the requests of one claim, so minutes are enough, and a
+#: disk that failed in short bursts does not keep fetching waiting for long once it is well.
+_LONGEST_WAIT_MS = 2 * 60_000
 #: Refused again so soon after a probe went well: the probe was wrong, and the next one waits longer.
 _SOON_MS = 10 * 60_000
 
