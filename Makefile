@@ -64,8 +64,8 @@ test-minimum: install  ## Run the quick tests and the demo with the lowest allow
 	  pytest pytest-timeout pytest-xdist hypothesis
 	$(BIN)/uv pip install --quiet --no-deps --python build/minimum/bin/python -e .
 	build/minimum/bin/lienworker demo
-	build/minimum/bin/python -m pytest -n $(JOBS) -m "not slow and not alone" tests/store tests/outbox tests/gateway \
-	  tests/fetching tests/intake tests/platforms tests/parsers tests/ondemand
+	build/minimum/bin/python -m pytest -n $(JOBS) -m "not slow and not alone" tests/db tests/store tests/outbox tests/hubs tests/testing \
+	  tests/fetching tests/intake tests/platforms tests/steps tests/maintenance tests/operator tests/queries
 
 site: install  ## Build the documentation in build/site; a broken link is an error
 	$(BIN)/sphinx-build --quiet --fail-on-warning --nitpicky docs build/site

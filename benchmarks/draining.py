@@ -32,23 +32,23 @@ from typing import Any
 import aiohttp
 from dramatiq.asyncio import EventLoopThread
 
-from lienworker.demo.pages import parcel_id, render_parcel
+from lienworker.db.database import all_rows, close, dict_rows, open_store, write
 from lienworker.fetching import Fetched
-from lienworker.gateway.wire import raw_name
+from lienworker.hubs.gateway.wire import raw_name
 from lienworker.outbox.claims import Rules, claim
-from lienworker.outbox.entries import Claimed
 from lienworker.outbox.registration import register_in_transaction
+from lienworker.outbox.rows import Claimed
 from lienworker.platforms import Page, ParsedPage, Target, default_registry
 from lienworker.settings import Settings
 from lienworker.steps.fetch_outcomes import Arrived, store_fetches
 from lienworker.steps.runtime import Runtime, running
 from lienworker.steps.scrape_outcomes import Scraped, store_scrapes
-from lienworker.store.database import all_rows, close, dict_rows, open_store, write
 from lienworker.store.pages import page_of
 from lienworker.store.pending import item
 from lienworker.store.raw_files import PageKey, write_aside
 from lienworker.store.results import with_data
 from lienworker.store.tasks import NewTask
+from lienworker.testing.county.pages import parcel_id, render_parcel
 
 BAR = 0.70
 TOKEN = "benchmark"

@@ -32,12 +32,12 @@ from dramatiq.asyncio import EventLoopThread
 from benchmarks.speed.measuring import running_site
 from benchmarks.speed.with_lienworker import PROGRAM, environment, import_parcels, rows_of
 from benchmarks.web import fill
+from lienworker.db.database import close, one_row, write
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import host_of, register_in_transaction
 from lienworker.settings import Settings
 from lienworker.steps.fetch import FetchLoop
 from lienworker.steps.runtime import running
-from lienworker.store.database import close, one_row, write
 from lienworker.store.tasks import NewTask
 
 GROWTH_BAR, MEMORY_BAR, PEAK_BAR = 1.15, 1.10, 150.0

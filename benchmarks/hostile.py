@@ -25,7 +25,7 @@ import psutil
 
 from lienworker.errors import PageError
 from lienworker.platforms import Page, Target, default_registry
-from lienworker.platforms.guarded import parse_guarded
+from lienworker.platforms.catalog.guarded import parse_guarded
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "platforms"))
 from hostile import PAGES
@@ -115,12 +115,12 @@ def one_kind(kind: str, size: int) -> bool:
 
 def prepare(root: Path, n: int, size: int) -> None:
     """Stores so many hostile pages, fetched and waiting to be scraped."""
+    from lienworker.db.database import write
     from lienworker.fetching import Fetched
     from lienworker.outbox.claims import claim
     from lienworker.outbox.registration import register_in_transaction
     from lienworker.steps.fetch import page_key
     from lienworker.steps.fetch_outcomes import Arrived, store_fetches
-    from lienworker.store.database import write
     from lienworker.store.raw_files import write_aside
     from lienworker.store.tasks import NewTask
 
@@ -153,8 +153,8 @@ def _runtime(root: Path) -> Iterator[object]:
 
 def scrape_all(root: Path) -> bool:
     """All that wait, by two threads, as a worker process has them."""
+    from lienworker.db.database import all_rows, close
     from lienworker.steps.scrape import ScrapeRun
-    from lienworker.store.database import all_rows, close
 
     def work() -> None:
         while any(all_rows("SELECT 1 FROM outbox WHERE topic = 'scrape' AND state IN ('waiting', 'leased') LIMIT 1")):

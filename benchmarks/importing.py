@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lienworker.store.migrations import _statements, known_migrations
+from lienworker.db.migrations import _statements, known_migrations
 from lienworker.store.tasks import local_task_id
 
 NOW = "2026-01-01T00:00:00.000Z"

@@ -23,16 +23,16 @@ from pathlib import Path
 
 import psutil
 
-from lienworker.store import migrations
-from lienworker.store.database import close, files_of, open_store
-from lienworker.store.migrations import known_migrations
+from lienworker.db import migrations
+from lienworker.db.database import close, files_of, open_store
+from lienworker.db.migrations import known_migrations
 
 #: Opens a folder. Dies so many seconds after it began with the one step that takes long, where a number is given.
 UPGRADE = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from lienworker import crash
-from lienworker.store.database import open_store
+from lienworker import failpoints as crash
+from lienworker.db.database import open_store
 
 left, seconds = int(sys.argv[2]), float(sys.argv[3])
 def reached(point):

@@ -32,10 +32,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.draining import fill
-from lienworker.demo.site import DemoSite, demo_site
-from lienworker.gateway.reference import ReferenceGateway, reference_gateway
-from lienworker.gateway.reference.state import Request
-from lienworker.store.database import close
+from lienworker.db.database import close
+from lienworker.testing.county.site import DemoSite, demo_site
+from lienworker.testing.gateway import ReferenceGateway, reference_gateway
+from lienworker.testing.gateway.state import Request
 
 #: Scraping with a Gateway that hangs, as a share of scraping without one.
 HANG_BAR = 0.90

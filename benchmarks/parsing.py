@@ -32,7 +32,8 @@ from typing import Any
 from parsel import Selector
 
 from lienworker.errors import PageError
-from lienworker.platforms import Page, Target, clean, default_registry
+from lienworker.platforms import Page, Target, default_registry
+from lienworker.platforms.core import clean
 
 BAR = 1.15
 _LONGER = 5  # times as many rounds for a page that is over

@@ -21,11 +21,11 @@ from pathlib import Path
 import aiohttp
 import psutil
 
-from lienworker.store.database import close, open_store
-from lienworker.store.folder import DataFolder
-from lienworker.store.monitor import TOP, list_results, list_tasks
-from lienworker.store.monitor_outbox import list_rows
-from lienworker.store.queries import TaskFilter
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import close, open_store
+from lienworker.queries.filters import TaskFilter
+from lienworker.queries.lists import TOP, list_results, list_tasks
+from lienworker.queries.outbox import list_rows
 
 PORT = 5629
 VIEWS = (

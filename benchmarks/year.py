@@ -21,13 +21,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.lives import Clock, Lives, Shares, lives
+from benchmarks.restarts import Clock, Lives, Shares, lives
+from lienworker.db.database import all_rows, one_row
 from lienworker.maintenance.disk_limits import Size, measure
 from lienworker.maintenance.retention import Keep, Pace, purge
 from lienworker.maintenance.vacuum import free_pages
+from lienworker.operator.rows import RowFilter, find_ids, hold_rows
 from lienworker.outbox.balance import balances, wrong_tallies
-from lienworker.outbox.rows_by_hand import RowFilter, find_ids, hold_rows
-from lienworker.store.database import all_rows, one_row
 from lienworker.store.raw_files import read_page
 from lienworker.store.tasks import NewTask
 

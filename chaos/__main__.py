@@ -34,7 +34,7 @@ from chaos.node import ChaosNode, small_disk
 from chaos.plan import CONDITIONS, KINDS, Event, make_plan
 from chaos.storage import MODES
 from chaos.witness import WatchedGateway, Witness
-from lienworker.gateway.reference import ReferenceGateway
+from lienworker.testing.gateway import ReferenceGateway
 
 _DISK_MB = 400
 _PROCESSES, _THREADS, _BATCH = 2, 6, 16

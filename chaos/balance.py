@@ -12,8 +12,8 @@ from typing import Any
 
 from chaos.counties import Counties
 from chaos.witness import Sightings
-from lienworker.gateway.reference.state import GatewayState
-from lienworker.outbox.entries import NEVER_DUE
+from lienworker.outbox.rows import NEVER_DUE
+from lienworker.testing.gateway.state import GatewayState
 
 _OPEN = "('waiting', 'leased', 'held')"
 _NEITHER_ENDED_NOR_WAITING = f"""

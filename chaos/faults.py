@@ -19,7 +19,7 @@ from chaos.county import FailingCounty
 from chaos.node import ChaosNode, fill_disk, rude_writer
 from chaos.plan import Event
 from chaos.storage import allow_files, allow_no_more_files
-from lienworker.gateway.reference import ReferenceGateway
+from lienworker.testing.gateway import ReferenceGateway
 
 _IMPORTED_FROM = 1_000_000
 

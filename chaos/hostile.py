@@ -17,7 +17,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from chaos.witness import WatchedCounty
-from lienworker.demo.pages import render_parcel
+from lienworker.testing.county.pages import render_parcel
 
 _DRIP_SECONDS = 0.5
 _CHUNK = b"<p>and so on</p>" * 4096

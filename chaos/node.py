@@ -19,8 +19,8 @@ from typing import IO
 import psutil
 
 from chaos.storage import FailingDisk
-from lienworker.store.folder import DataFolder
-from tests.node import Node
+from lienworker.data_folder import DataFolder
+from tests.harness.node import Node
 
 _DEBIAN = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 

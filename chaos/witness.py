@@ -18,10 +18,10 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from lienworker.demo.site import DemoSite
-from lienworker.gateway.reference.decoding import ResultRow
-from lienworker.gateway.reference.state import GatewayState
-from lienworker.gateway.reference.storage import Counts, RawFile
+from lienworker.testing.county.site import DemoSite
+from lienworker.testing.gateway.decoding import ResultRow
+from lienworker.testing.gateway.state import GatewayState
+from lienworker.testing.gateway.storage import Counts, RawFile
 
 _OPEN = "('waiting', 'leased', 'held', 'parked')"
 _IS_OPEN = "SELECT 1 FROM outbox WHERE task_id = ? AND topic = ? AND state IN " + _OPEN

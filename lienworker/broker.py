@@ -19,12 +19,12 @@ from dramatiq.brokers.redis import RedisBroker
 from dramatiq.middleware import AsyncIO, CurrentMessage, Middleware
 from periodiq import PeriodiqMiddleware
 
-from lienworker.crash import reach
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import close
 from lienworker.errors import SettingsError
+from lienworker.failpoints import reach
 from lienworker.redis_client import connect_redis
 from lienworker.settings import Settings
-from lienworker.store.database import close
-from lienworker.store.folder import DataFolder
 from lienworker.trust import refuse_foreign_folder
 
 #: Few queues: each one that a worker listens on costs idle polling.

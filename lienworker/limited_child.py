@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from lienworker.errors import PageError
-from lienworker.lifeline import watch_parent
 from lienworker.limited import MOST_ANSWER
+from lienworker.parent_watch import watch_parent
 
 #: How long a child waits for its next job before it ends, s.
 IDLE_SECONDS = 60.0

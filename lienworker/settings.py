@@ -278,7 +278,7 @@ class Settings:
         "LIENWORKER_LOG_LEVELS",
         (),
         read_as.levels,
-        "Other levels for some loggers, with commas, such as `lienworker.gateway=debug,dramatiq=info`.",
+        "Other levels for some loggers, with commas, such as `lienworker.hubs.gateway=debug,dramatiq=info`.",
     )
     log_format: str = _setting(
         "LIENWORKER_LOG_FORMAT",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from lienworker.demo.site import DemoSite, demo_site
-from lienworker.store import database
-from tests.node import Node
+from lienworker.db import database
+from lienworker.testing.county.site import DemoSite, demo_site
+from tests.harness.node import Node
 
 #: The same examples each time, and no verdict on how long one took: the suite says the same twice, on any machine.
 #: `pytest --hypothesis-profile=explore` looks for new ones.

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import DemoSite
-from lienworker.reports.export import export
-from lienworker.store.database import open_store
-from tests.node import Node, interrupt, wait_until, write_list
+from lienworker.db.database import open_store
+from lienworker.queries.export import export
+from lienworker.testing.county.site import DemoSite
+from tests.harness.node import Node, interrupt, wait_until, write_list
 
 ROOT = Path(__file__).parent.parent
 MODEL = ROOT / "docs" / "security.md"

@@ -15,14 +15,14 @@ import pytest
 
 from lienworker import trust
 from lienworker.broker import redis_url
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import open_store
 from lienworker.errors import OperatorError, SettingsError
 from lienworker.platforms import registry_with
 from lienworker.settings import Settings
 from lienworker.stack.redis_server import command
-from lienworker.store.database import open_store
-from lienworker.store.folder import DataFolder
 from lienworker.trust import distrust, make_private_folder
-from tests.node import Node, wait_until
+from tests.harness.node import Node, wait_until
 from tests.web.monitor import Monitor, free_port
 
 NOBODY = 65534

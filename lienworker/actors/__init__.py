@@ -19,16 +19,16 @@ from periodiq import cron
 
 from lienworker.actors.process import WorkerProcess
 from lienworker.broker import BEAT, FETCH, SCRAPE, UPLOAD, QueueTokens, setup_broker
-from lienworker.lifeline import watch_supervisor
-from lienworker.messages import MessageCheck, RegisteringActor, register_url
+from lienworker.db.database import DATABASE_TROUBLE, is_damage
+from lienworker.maintenance.heartbeat import book_heartbeat, heartbeat_of, is_due, send_heartbeat
+from lienworker.parent_watch import watch_supervisor
 from lienworker.settings import Settings
 from lienworker.steps.collect import collect_turn
 from lienworker.steps.fetch import FetchLoop
-from lienworker.steps.heartbeat import book_heartbeat, heartbeat_of, is_due, send_heartbeat
+from lienworker.steps.messages import MessageCheck, RegisteringActor, register_url
 from lienworker.steps.relay import relay_turn
 from lienworker.steps.scrape import ScrapeRun
 from lienworker.steps.upload.loop import upload_due
-from lienworker.store.database import DATABASE_TROUBLE, is_damage
 
 __all__ = ["broker", "collect", "fetch", "heartbeat", "relay", "scrape", "scrape_url", "upkeep", "upload"]
 

@@ -112,7 +112,7 @@ def _expected(problem: LienworkerError) -> int:
 
 
 def _is_damage(problem: BaseException | None) -> bool:
-    from lienworker.store.database import is_damage
+    from lienworker.db.database import is_damage
 
     return is_damage(problem)
 

@@ -27,19 +27,19 @@ def analyze(folder: Path | None, compare: tuple[int, int] | None, html: Path | N
         _compare(compare, html, as_json)
         return
     if html:
-        from lienworker.reports.html import analysis_page
+        from lienworker.queries.html_report import analysis_page
 
         _write(html, analysis_page())
     if as_json or not html:
-        from lienworker.reports.analyze import analyze as figures
+        from lienworker.queries.analysis import analyze as figures
 
         facts = figures()
         print_json(facts) if as_json else _print_analysis(facts)
 
 
 def _open(folder: Path | None) -> None:
+    from lienworker.data_folder import DataFolder
     from lienworker.errors import InputError
-    from lienworker.store.folder import DataFolder
 
     settings = load_settings()
     if folder:
@@ -50,9 +50,9 @@ def _open(folder: Path | None) -> None:
 
 
 def _write(path: Path, text: str) -> None:
+    from lienworker.db.database import storable
     from lienworker.errors import InputError
-    from lienworker.maintenance.stale_files import users_file
-    from lienworker.store.database import storable
+    from lienworker.store.stale_files import users_file
 
     try:
         with users_file(path) as out:
@@ -63,8 +63,8 @@ def _write(path: Path, text: str) -> None:
 
 
 def _compare(chosen: tuple[int, int], html: Path | None, as_json: bool) -> None:
-    from lienworker.reports.compare import compare
-    from lienworker.reports.html import comparison_page
+    from lienworker.queries.comparison import compare
+    from lienworker.queries.html_report import comparison_page
 
     found = compare(*chosen)
     if html:

@@ -13,8 +13,8 @@ from lienworker.cli.output import echo, print_json
 from lienworker.text_safety import visible, without_passwords
 
 if TYPE_CHECKING:
+    from lienworker.data_folder import DataFolder
     from lienworker.settings import Settings
-    from lienworker.store.folder import DataFolder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,8 +65,8 @@ def load_settings() -> Settings:
 
 
 def open_folder(settings: Settings) -> DataFolder:
+    from lienworker.db.database import open_store
     from lienworker.outbox.deliveries import configure
-    from lienworker.store.database import open_store
 
     configure(settings.mode)
     return open_store(settings.data_dir)

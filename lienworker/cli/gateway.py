@@ -13,7 +13,7 @@ from lienworker.cli.common import json_option, load_settings, open_folder
 from lienworker.cli.output import echo, print_json
 
 if TYPE_CHECKING:
-    from lienworker.gateway.outcomes import Outcome
+    from lienworker.hubs.gateway.outcomes import Outcome
 
 
 _DEMO_PARCELS = 60
@@ -49,15 +49,15 @@ def serve(host: str, port: int, token: str, tasks_file: Path | None, demo_url: s
 
     It keeps what it gets and takes faults by command, under /_control/ (from this machine only).
     """
-    from lienworker.gateway.reference import read_tasks
-    from lienworker.gateway.reference import serve as serve_gateway
+    from lienworker.testing.gateway import read_tasks
+    from lienworker.testing.gateway import serve as serve_gateway
 
     tasks = [*(read_tasks(tasks_file) if tasks_file else ()), *(_demo_tasks(demo_url) if demo_url else ())]
     serve_gateway(host, port, token, folder, tasks, on_ready=lambda url: echo(f"Reference Gateway on {url}"))
 
 
 def _demo_tasks(url: str) -> list[dict[str, object]]:
-    from lienworker.demo.site import DemoSite
+    from lienworker.testing.county.site import DemoSite
 
     county = DemoSite()
     county.url = url.rstrip("/")
@@ -92,8 +92,8 @@ def check(as_json: bool) -> None:
 
 
 async def _examine(url: str, token: str, worker_id: str) -> dict[str, Any]:
-    from lienworker.gateway.client import GatewayClient
-    from lienworker.gateway.outcomes import Accepted, Kind, Unavailable
+    from lienworker.hubs.gateway.client import GatewayClient
+    from lienworker.hubs.gateway.outcomes import Accepted, Kind, Unavailable
 
     async with GatewayClient(url, token, worker_id) as client:
         health = await client.health()

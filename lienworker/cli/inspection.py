@@ -15,7 +15,7 @@ from lienworker.cli.output import echo, print_json
 _BACKLOG_ROWS = 6
 
 if TYPE_CHECKING:
-    from lienworker.reports.health import Health
+    from lienworker.queries.health import Health
     from lienworker.settings import Settings
 
 _REPAIR_ROUNDS = 3
@@ -26,8 +26,8 @@ _REPAIR_ROUNDS = 3
 @json_option
 def status(watch: bool, as_json: bool) -> None:
     """Show the state of the data folder on one screen."""
-    from lienworker.reports.health import judge
-    from lienworker.reports.overview import overview
+    from lienworker.queries.health import judge
+    from lienworker.queries.overview import overview
     from lienworker.store.damage import confirmed_damage
 
     settings = load_settings()
@@ -52,7 +52,7 @@ def status(watch: bool, as_json: bool) -> None:
 
 def _pace_in_words(facts: dict[str, Any]) -> str:
     """Rate, progress and time left, as the monitor's overview has them."""
-    from lienworker.reports.words import seconds, share
+    from lienworker.queries.formatting import seconds, share
 
     every = sum(facts["tasks"].values())
     parts = [f"{facts['rate']:.1f} tasks end a second"]
@@ -91,7 +91,7 @@ def _print_status(facts: dict[str, Any], health: Health) -> None:
 
 def _heartbeat_lines(facts: dict[str, Any]) -> list[str]:
     """What the last heartbeat came to, and what the Gateway asked for: as far as that can be printed."""
-    from lienworker.reports.words import ago
+    from lienworker.queries.formatting import ago
 
     beat = facts["heartbeat"]
     if facts["mode"] != "ondemand" or not beat["outcome"]:
@@ -103,7 +103,7 @@ def _heartbeat_lines(facts: dict[str, Any]) -> list[str]:
 
 def _print_backlog(backlog: dict[str, Any]) -> None:
     """Who waits how long; what is old stands on the right."""
-    from lienworker.reports.backlog import heads, in_lines
+    from lienworker.queries.backlog import heads, in_lines
 
     for title, rows in (("host or step", backlog["rows"]), ("county", backlog["counties"])):
         if rows:

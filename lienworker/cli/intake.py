@@ -12,9 +12,9 @@ from lienworker.cli.common import load_settings, open_folder
 from lienworker.cli.output import echo
 
 if TYPE_CHECKING:
-    from lienworker.intake.importer import How, Importer, Tally
     from lienworker.intake.rows import Reject
     from lienworker.settings import Settings
+    from lienworker.steps.import_file import How, Importer, Tally
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SHOWN_REJECTS = 10
@@ -44,8 +44,8 @@ def intake_options(function: F) -> F:
 
 def how_of(options: dict[str, Any]) -> How:
     from lienworker.intake import Defaults
-    from lienworker.intake.importer import How
     from lienworker.intake.mapping import check_fields, parse_choice
+    from lienworker.steps.import_file import How
 
     defaults = Defaults(*(options[name] for name in ("platform", "state", "county", "queue", "priority")))
     chosen = check_fields(dict(map(parse_choice, options["maps"])))
@@ -102,8 +102,8 @@ def import_file(settings: Settings, file: str, how: How, stop: object = None) ->
 
 
 def _try_out(settings: Settings, file: str, how: How) -> None:
-    from lienworker.store.database import connect
-    from lienworker.store.folder import DataFolder
+    from lienworker.data_folder import DataFolder
+    from lienworker.db.database import connect
     from lienworker.store.tasks import known_ids
     from lienworker.trust import refuse_untrusted
 
@@ -141,7 +141,7 @@ def _show_mapping(file: str, how: How) -> None:
 
 
 def _importer(settings: Settings, file: str, how: How) -> Importer:
-    from lienworker.intake.importer import Importer
     from lienworker.platforms import registry_with
+    from lienworker.steps.import_file import Importer
 
     return Importer(registry_with(settings.platforms_folder), file, "standard input" if file == "-" else file, how)

@@ -25,7 +25,7 @@ from lienworker.cli.progress import Progress
 from lienworker.text_safety import redacted
 
 if TYPE_CHECKING:
-    from lienworker.outbox.rows_by_hand import RowFilter
+    from lienworker.operator.rows import RowFilter
 
 _STATES = ["waiting", "leased", "held", "delivered", "superseded", "parked", "discarded"]
 _TOPICS = ["upload_raw", "upload_result", "report_failure"]
@@ -42,7 +42,7 @@ _filters = with_options(
 
 
 def _filter_of(options: dict[str, Any], state: str | None = None) -> RowFilter:
-    from lienworker.outbox.rows_by_hand import RowFilter
+    from lienworker.operator.rows import RowFilter
 
     return RowFilter(**{**options, "ids": tuple(options["ids"])}, state=state)
 
@@ -56,10 +56,10 @@ def outbox() -> None:
 @json_option
 def status(as_json: bool) -> None:
     """What waits, is parked or held and why, how old it is, how to send it, and what the Gateway says."""
+    from lienworker.operator.rows import lanes_in_figures
     from lienworker.outbox.breaker import breakers
-    from lienworker.outbox.failures import groups_of_failures
     from lienworker.outbox.pauses import pauses
-    from lienworker.outbox.rows_by_hand import lanes_in_figures
+    from lienworker.queries.failures import groups_of_failures
 
     open_folder(load_settings())
     facts = {
@@ -80,7 +80,7 @@ def status(as_json: bool) -> None:
 
 
 def _lane_lines(lanes: list[dict[str, Any]]) -> Iterator[str]:
-    from lienworker.reports.words import seconds
+    from lienworker.queries.formatting import seconds
 
     for lane in lanes:
         states = "  ".join(f"{state} {n:,}" for state, n in sorted(lane["states"].items())) or "nothing"
@@ -124,8 +124,8 @@ def _breaker_lines(breakers: list[dict[str, Any]]) -> list[str]:
 @json_option
 def list_(state: str | None, limit: int, as_json: bool, **options: Any) -> None:
     """List rows, oldest first."""
-    from lienworker.outbox.rows_by_hand import find_rows
-    from lienworker.store.clock import rfc3339
+    from lienworker.db.clock import rfc3339
+    from lienworker.operator.rows import find_rows
 
     open_folder(load_settings())
     found = find_rows(_filter_of(options, state), limit + 1)
@@ -140,7 +140,7 @@ def list_(state: str | None, limit: int, as_json: bool, **options: Any) -> None:
 @json_option
 def show(row_id: int, as_json: bool) -> None:
     """Everything about one row: whose it is, its raw file, what it would send, attempts, each error."""
-    from lienworker.reports.row import row_story
+    from lienworker.queries.row import row_story
 
     folder = open_folder(load_settings())
     story = row_story(row_id)
@@ -203,7 +203,7 @@ def replay(include_held: bool, dry_run: bool, **options: Any) -> None:
 
 def _say_what_cannot_go(wanted: RowFilter, ids: list[int]) -> bool:
     """Rows that were named and will not be delivered; True where there are any."""
-    from lienworker.outbox.rows_by_hand import why_not_sent
+    from lienworker.operator.rows import why_not_sent
 
     troubles = [words for row_id in wanted.ids if row_id not in ids and (words := why_not_sent(row_id))]
     for words in troubles:
@@ -212,7 +212,7 @@ def _say_what_cannot_go(wanted: RowFilter, ids: list[int]) -> bool:
 
 
 def _say_what_is_held(wanted: RowFilter) -> None:
-    from lienworker.outbox.rows_by_hand import find_ids
+    from lienworker.operator.rows import find_ids
 
     for reason in ("operator", "drift", "restored"):
         if n := len(find_ids(wanted, ("held",), (reason,))):
@@ -222,7 +222,7 @@ def _say_what_is_held(wanted: RowFilter) -> None:
 
 def _act(verb: str, yes: bool, options: dict[str, Any]) -> None:
     """Says how many rows are meant, asks, does it, says how many it was."""
-    from lienworker.outbox import rows_by_hand
+    from lienworker.operator import rows as rows_by_hand
 
     wanted = _filter_of(options)
     if wanted.is_empty:

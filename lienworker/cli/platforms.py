@@ -109,8 +109,8 @@ def explain(source: str, field: str | None, as_json: bool, **where: str | None) 
     """
     from dataclasses import asdict
 
-    from lienworker.platforms.explain import explain as clues_of
-    from lienworker.platforms.explain import unused
+    from lienworker.platforms.catalog.explain import explain as clues_of
+    from lienworker.platforms.catalog.explain import unused
 
     page, target = _load(source), _target(source, where)
     platform, record = _read(_registry(), page, target)
@@ -144,7 +144,7 @@ def _read(registry: Registry, page: Page, target: Target) -> tuple[Platform, dic
 
 
 def _check_field(field: str | None, record: dict[str, Any]) -> None:
-    from lienworker.platforms.record import CANONICAL
+    from lienworker.platforms.core.record import CANONICAL
 
     known = {*CANONICAL, *record}
     if field is not None and field not in known:
@@ -163,7 +163,7 @@ def _print_clues(clues: list[dict[str, Any]], rest: list[dict[str, Any]]) -> Non
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=".", help="Where to; here.")
 def new(name: str, folder: Path) -> None:
     """Begin a platform: a module, a page that it reads, and the test that it has to pass."""
-    from lienworker.platforms.skeleton import write_skeleton
+    from lienworker.platforms.catalog.skeleton import write_skeleton
 
     files = write_skeleton(name, folder, _registry().names())
     echo("Written: " + ", ".join(map(str, files)))
@@ -182,7 +182,7 @@ def accept(platform: str | None, county: str | None, everything: bool) -> None:
     `lienworker reparse` instead.
     """
     from lienworker.cli.common import open_folder
-    from lienworker.outbox.drift import accept_places
+    from lienworker.steps.drift import accept_places
 
     if not (platform or county or everything):
         raise click.UsageError("Say which: --platform, --county or --all.")
@@ -200,7 +200,7 @@ def _target(source: str, where: dict[str, str | None]) -> Target:
 
 def _parse(registry: Registry, page: Page, target: Target) -> Any:
     from lienworker.errors import PageError
-    from lienworker.platforms.guarded import parse_guarded
+    from lienworker.platforms.catalog.guarded import parse_guarded
 
     try:
         return parse_guarded(registry, page, target)

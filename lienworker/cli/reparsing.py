@@ -22,10 +22,10 @@ def reparse(platform: str | None, county: str | None, since_ms: int | None, dry_
     `lienworker analyze --compare` sets against another. A county that the drift guard paused goes on if its pages
     are whole again.
     """
+    from lienworker.db.clock import rfc3339
     from lienworker.errors import InputError
     from lienworker.operator.reparse import Reparse
     from lienworker.platforms import registry_with
-    from lienworker.store.clock import rfc3339
     from lienworker.store.runs import PageFilter
 
     settings = load_settings()

@@ -34,7 +34,7 @@ def results() -> None:
 @json_option
 def list_(limit: int, as_json: bool, **options: Any) -> None:
     """List results, oldest first."""
-    from lienworker.store.queries import find_results, list_results
+    from lienworker.queries.filters import find_results, list_results
 
     open_folder(load_settings())
     wanted = filter_of(options)
@@ -82,9 +82,9 @@ def print_result(found: dict[str, Any]) -> None:
 @_filters
 def export(form: str, output: str, **options: Any) -> None:
     """Export results to a file, streamed. A file appears whole or not at all."""
-    from lienworker.maintenance.stale_files import users_file
-    from lienworker.reports.export import export as export_results
-    from lienworker.store.queries import find_results
+    from lienworker.queries.export import export as export_results
+    from lienworker.queries.filters import find_results
+    from lienworker.store.stale_files import users_file
 
     open_folder(load_settings())
     wanted = filter_of(options)
@@ -103,7 +103,7 @@ def export(form: str, output: str, **options: Any) -> None:
 @click.option("--compress", is_flag=True, help="Make a .tar.gz instead of a .tar.")
 def archive(compress: bool) -> None:
     """Pack the pending files into one verified archive, and only then remove them."""
-    from lienworker.reports.archive import archive_pending
+    from lienworker.operator.archive import archive_pending
 
     made = archive_pending(open_folder(load_settings()), compress=compress)
     if made is None:

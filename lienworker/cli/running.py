@@ -37,10 +37,10 @@ def run(file: str, **options: Any) -> None:
 
 def run_file(settings: Settings, file: str, options: dict[str, Any]) -> int:
     """The whole of `lienworker run`; gives the exit code."""
+    from lienworker.data_folder import rotated
     from lienworker.errors import BusyError
     from lienworker.stack.one_shot import interrupts
     from lienworker.stack.supervisor import running_stack
-    from lienworker.store.folder import rotated
 
     folder = open_folder(settings)
     with interrupts() as stop, contextlib.ExitStack() as stack:
@@ -178,6 +178,6 @@ def demo(parcels: int, keep: Path | None) -> None:
 
     A few of its parcels are broken on purpose, to show how failures look. Exit 0 if all came out as it should.
     """
-    from lienworker.stack.demonstration import demonstrate
+    from lienworker.cli.demonstration import demonstrate
 
     sys.exit(demonstrate(load_settings(), parcels, keep, run_file, lambda words: echo(words, err=True)))

@@ -61,9 +61,9 @@ def _ask_to_follow(task_id: str, parcels: dict[str, str | None]) -> None:
 
 
 def _follow(settings: Settings, task_id: str, parcels: dict[str, str | None]) -> None:
+    from lienworker.data_folder import DataFolder
     from lienworker.platforms import registry_with
     from lienworker.steps.follow import follow_stored
-    from lienworker.store.folder import DataFolder
 
     registry = registry_with(settings.platforms_folder)
     followed = follow_stored(DataFolder(settings.data_dir), registry, task_id, _about(parcels))

@@ -19,8 +19,8 @@ from lienworker.cli.common import (
 from lienworker.cli.output import confirm, echo, print_json
 
 if TYPE_CHECKING:
-    from lienworker.outbox.operator import Done
-    from lienworker.store.queries import TaskFilter
+    from lienworker.operator.tasks import Done
+    from lienworker.queries.filters import TaskFilter
 
 _STATUSES = ["pending", "processing", "completed", "failed", "expired"]
 _LONGEST_TEXT = 500
@@ -39,7 +39,7 @@ filter_options = with_options(
 
 
 def filter_of(options: dict[str, Any]) -> TaskFilter:
-    from lienworker.store.queries import TaskFilter
+    from lienworker.queries.filters import TaskFilter
 
     if len(options.get("text") or "") > _LONGEST_TEXT:
         raise click.UsageError(f"--text is longer than {_LONGEST_TEXT} characters.")
@@ -58,7 +58,7 @@ def tasks() -> None:
 @json_option
 def list_(limit: int, offset: int, as_json: bool, **options: Any) -> None:
     """List tasks, oldest first."""
-    from lienworker.store.queries import find_tasks
+    from lienworker.queries.filters import find_tasks
 
     open_folder(load_settings())
     rows = find_tasks(filter_of(options), limit, offset)
@@ -91,7 +91,7 @@ def show(task_id: str, as_json: bool) -> None:
 def _story(task_id: str) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from lienworker.outbox.entries import steps_of
+    from lienworker.outbox.rows import steps_of
     from lienworker.store.pages import latest_page
     from lienworker.store.results import result
     from lienworker.store.tasks import attempts_of, task
@@ -116,7 +116,7 @@ def _story(task_id: str) -> dict[str, Any]:
 @click.option("--all", "everything", is_flag=True, help="All failed and expired tasks.")
 def retry(task_ids: tuple[str, ...], everything: bool, **options: Any) -> None:
     """Try failed tasks again: by id, by filter, or --all."""
-    from lienworker.outbox.operator import retry_tasks
+    from lienworker.operator.tasks import retry_tasks
 
     ids, what = _chosen(task_ids, everything, options, ("failed", "expired"))
     _report("to be tried again", retry_tasks(ids, what), "not failed")
@@ -129,7 +129,7 @@ def retry(task_ids: tuple[str, ...], everything: bool, **options: Any) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def cancel(task_ids: tuple[str, ...], everything: bool, yes: bool, **options: Any) -> None:
     """Cancel tasks that wait: by id, by filter, or --all. They end as failed, reason `cancelled`."""
-    from lienworker.outbox.operator import cancel_tasks
+    from lienworker.operator.tasks import cancel_tasks
 
     ids, what = _chosen(task_ids, everything, options, ("pending", "processing"))
     if not yes and not task_ids and ids:
@@ -141,7 +141,7 @@ def _chosen(
     task_ids: tuple[str, ...], everything: bool, options: dict[str, Any], statuses: tuple[str, ...]
 ) -> tuple[list[str], str]:
     """The tasks that are meant, and how that was said."""
-    from lienworker.store.queries import find_task_ids
+    from lienworker.queries.filters import find_task_ids
 
     wanted = filter_of(options)
     if sum((bool(task_ids), not wanted.is_empty, everything)) != 1:

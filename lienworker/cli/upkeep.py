@@ -17,10 +17,10 @@ from lienworker.cli.output import echo
 from lienworker.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from lienworker.data_folder import DataFolder
     from lienworker.maintenance.retention import Keep
     from lienworker.maintenance.sweeps import Purged
     from lienworker.settings import Settings
-    from lienworker.store.folder import DataFolder
 
 #: How long a backup waits for a purge, which a running stack does every hour, s.
 _PATIENCE = 300.0
@@ -123,9 +123,9 @@ def _purge(keep: Keep, folder: DataFolder) -> None:
 
 
 def _refuse_beside_a_stack(folder: DataFolder) -> None:
+    from lienworker.data_folder import is_stack_running
     from lienworker.errors import BusyError
     from lienworker.outbox.leases import anybody_alive
-    from lienworker.store.folder import is_stack_running
 
     if is_stack_running(folder) or anybody_alive(folder):
         raise BusyError(f"Workers run on {folder.root}: stop them first, or leave out --vacuum.")

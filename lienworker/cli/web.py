@@ -13,8 +13,8 @@ from lienworker.cli.common import load_settings, open_folder
 from lienworker.cli.output import echo
 
 if TYPE_CHECKING:
+    from lienworker.data_folder import DataFolder
     from lienworker.settings import Settings
-    from lienworker.store.folder import DataFolder
     from lienworker.web.guard import Guard
 
 _PORT = 5555

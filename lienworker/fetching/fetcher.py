@@ -5,7 +5,7 @@ from __future__ import annotations
 import aiohttp
 from yarl import URL
 
-from lienworker.crash import reach
+from lienworker.failpoints import reach
 from lienworker.fetching.budget import Budget
 from lienworker.fetching.connector import Connector
 from lienworker.fetching.failures import FetchError, explain

@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
+from lienworker.db.database import refuse_database
 from lienworker.errors import InputError
-from lienworker.store.database import refuse_database
 
 BLOCK = 256 * 1024
 #: Lists are packed ten- to thirtyfold. More than this is no list, once it is larger than any that matters.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lienworker.db.database import all_rows, write
 from lienworker.outbox import transitions
 from lienworker.outbox.leases import free
 from lienworker.store.audit import note_action
-from lienworker.store.database import all_rows, write
 
 #: Why uploads are held after a restore.
 RESTORED = "restored"

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from lienworker import __version__
+from lienworker.data_folder import DataFolder, create_private, fsync_folder, rename
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import DATABASE_TROUBLE, connection_to
 from lienworker.errors import InputError, StoreError
-from lienworker.maintenance.stale_files import aside_of
 from lienworker.maintenance.tar_reader import ArchiveError, Member, tar_members
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import DATABASE_TROUBLE, connection_to
-from lienworker.store.folder import DataFolder, create_private, fsync_folder, rename
+from lienworker.store.stale_files import aside_of
 
 ABOUT, DATABASE, SUMS = "backup.json", "lienworker.db", "SHA256SUMS"
 #: The version of this arrangement of files.

@@ -13,13 +13,13 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
+from lienworker.db.clock import now_ms
+from lienworker.db.database import execute, one_row, write
+from lienworker.db.kv import fact, set_fact
 from lienworker.maintenance.hosts import LONGEST_WAIT_MS, heal_hosts
 from lienworker.outbox import breaker, transitions
-from lienworker.outbox.entries import NEVER_DUE
+from lienworker.outbox.rows import NEVER_DUE
 from lienworker.outbox.states import STEPS, UPLOADS, Topic
-from lienworker.store.clock import now_ms
-from lienworker.store.database import execute, one_row, write
-from lienworker.store.facts import fact, set_fact
 
 #: The wall clock's lead over the steady one, in ms, with the machine's start that it is counted from.
 CLOCK = "clock"

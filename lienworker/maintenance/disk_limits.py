@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import write
+from lienworker.db.kv import fact, set_fact
 from lienworker.errors import OperatorError
 from lienworker.outbox.pauses import is_paused_for, set_pause
 from lienworker.settings import Settings
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import write
-from lienworker.store.facts import fact, set_fact
-from lienworker.store.folder import DataFolder
 
 #: How large the data folder was when it was last measured.
 SIZE = "data_folder_size"

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lienworker.crash import reach
-from lienworker.store.clock import now_ms
-from lienworker.store.database import all_rows, execute_many, one_row, write
-from lienworker.store.folder import DataFolder, rename
+from lienworker.data_folder import DataFolder, rename
+from lienworker.db.clock import now_ms
+from lienworker.db.database import all_rows, execute_many, one_row, write
+from lienworker.failpoints import reach
 from lienworker.store.stored_paths import is_inside, is_raw_path
 
 #: A worker writes a page's file moments before its row; within this many seconds it may still be about to.

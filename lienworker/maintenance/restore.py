@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lienworker.data_folder import DataFolder, fsync_folder, make_private, rename
+from lienworker.db.clock import now_ms, rfc3339, to_ms
+from lienworker.db.database import connection_to
+from lienworker.db.migrations import known_migrations
+from lienworker.db.usage import OPEN_LOCK, USE_LOCK, owning
 from lienworker.errors import InputError, StoreError
 from lienworker.maintenance.backup import ABOUT, DATABASE, FORMAT, Counting, check_database, read_members
 from lienworker.maintenance.tar_reader import Member
-from lienworker.store.clock import now_ms, rfc3339, to_ms
-from lienworker.store.database import connection_to
-from lienworker.store.folder import DataFolder, fsync_folder, make_private, rename
-from lienworker.store.migrations import known_migrations
 from lienworker.store.stored_paths import is_raw_path
-from lienworker.store.usage import OPEN_LOCK, USE_LOCK, owning
 from lienworker.trust import trust_data_folder
 
 _CHUNK = 1 << 20

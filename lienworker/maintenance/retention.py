@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lienworker.data_folder import DataFolder, lock_within
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import all_rows, execute, one_row, write
+from lienworker.db.kv import fact, set_fact
 from lienworker.errors import BusyError
 from lienworker.maintenance.pending_deletes import remove_doomed
 from lienworker.maintenance.sweeps import PageSweep, Purged, StepSweep, Sweep, TaskSweep
 from lienworker.maintenance.vacuum import checkpoint, shrink_a_bit
 from lienworker.settings import Settings
 from lienworker.store.audit import note_action
-from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import all_rows, execute, one_row, write
-from lienworker.store.facts import fact, set_fact
-from lienworker.store.folder import DataFolder, lock_within
 from lienworker.store.pending import remove_pending
 from lienworker.store.rollups import fold_counties
 

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import all_rows, execute, one_row
 from lienworker.maintenance.pending_deletes import doom
 from lienworker.maintenance.purgeable import ARCHIVED, ENDED, OPEN_ROWS, SETTLED, UNSYNCED
 from lienworker.outbox import transitions
 from lienworker.outbox.deliveries import parcel_key
-from lienworker.outbox.entries import count_rows
+from lienworker.outbox.rows import count_rows
 from lienworker.outbox.states import SETTLED as OVER
 from lienworker.outbox.states import sql_list
-from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import all_rows, execute, one_row
 
 _NAME = "coalesce(nullif(t.parcel_id, ''), t.task_id)"
 #: Those that refer to others first.

@@ -12,20 +12,20 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import now_ms
+from lienworker.db.database import DATABASE_TROUBLE, close, write
+from lienworker.db.kv import fact, set_fact
 from lienworker.errors import BusyError
 from lienworker.maintenance.clocks import forgive_clock_jumps, notice_clock_jump
 from lienworker.maintenance.disk_limits import measure, remember_size, watch_disk
 from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.maintenance.retention import Keep, Pace, purge
+from lienworker.outbox.leader import is_held_by, turn
 from lienworker.outbox.leases import Holder
 from lienworker.outbox.storage_watch import watch_storage
-from lienworker.outbox.turns import is_held_by, turn
 from lienworker.settings import Settings
 from lienworker.store import rollups
-from lienworker.store.clock import now_ms
-from lienworker.store.database import DATABASE_TROUBLE, close, write
-from lienworker.store.facts import fact, set_fact
-from lienworker.store.folder import DataFolder
 from lienworker.store.pending import heal
 
 #: When the last purge ran, ms.

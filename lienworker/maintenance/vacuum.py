@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import time
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import database, execute, one_row, write
 from lienworker.errors import StoreError
 from lienworker.maintenance.disk_limits import database_size, free_mb
-from lienworker.store.database import database, execute, one_row, write
-from lienworker.store.folder import DataFolder
 
 #: Free pages that stay: giving everything back would mean taking it again a moment later.
 _SLACK_PAGES = 2000

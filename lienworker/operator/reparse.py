@@ -10,17 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import write
 from lienworker.errors import PageError, StoreError
-from lienworker.outbox import drift
-from lienworker.outbox.entries import Claimed
 from lienworker.outbox.reparsed import as_row, begin_generation
+from lienworker.outbox.rows import Claimed
 from lienworker.platforms import Page, ParsedPage, Registry
-from lienworker.platforms.guarded import parse_guarded
+from lienworker.platforms.catalog.guarded import parse_guarded
+from lienworker.steps import drift
 from lienworker.steps.scrape import target_of
 from lienworker.steps.scrape_outcomes import Scraped, deliver, result_of, show_pending, sightings
 from lienworker.store import tasks
-from lienworker.store.database import write
-from lienworker.store.folder import DataFolder
 from lienworker.store.history import Place
 from lienworker.store.pages import PageRecord, page_behind_result, page_of, was_purged
 from lienworker.store.pending import write_pending

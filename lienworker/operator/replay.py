@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from dramatiq.asyncio import EventLoopThread
 
-from lienworker.outbox.rows_by_hand import RowFilter, fates_of, find_ids, ready_for_replay
+from lienworker.operator.rows import RowFilter, fates_of, find_ids, ready_for_replay
 from lienworker.outbox.uploads import Chosen, Claim, waits_as_asked
 from lienworker.settings import Settings
 from lienworker.steps.runtime import running

@@ -9,23 +9,23 @@ from typing import Any
 
 from dramatiq.asyncio import EventLoopThread
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import open_store
 from lienworker.errors import PageError, StoreError
 from lienworker.intake.urls import checked_url
 from lienworker.outbox.claims import claim_task
-from lienworker.outbox.drift import let_go
-from lienworker.outbox.entries import Claimed
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import register_task
+from lienworker.outbox.rows import Claimed
 from lienworker.outbox.storage_watch import words_of
 from lienworker.platforms import Page, registry_with
 from lienworker.settings import Settings
+from lienworker.steps.drift import let_go
 from lienworker.steps.fetch import FetchLoop
 from lienworker.steps.runtime import Runtime, running
 from lienworker.steps.scrape import scrape_row
 from lienworker.steps.scrape_outcomes import store_scrapes
 from lienworker.store import tasks
-from lienworker.store.database import open_store
-from lienworker.store.folder import DataFolder
 from lienworker.store.pages import latest_page
 from lienworker.store.raw_files import read_page
 from lienworker.store.results import result

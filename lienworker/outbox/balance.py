@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from lienworker.outbox.entries import count_rows
+from lienworker.db.database import all_rows, execute
+from lienworker.outbox.rows import count_rows
 from lienworker.store.counts import OUTBOX_STATES
-from lienworker.store.database import all_rows, execute
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import dict_rows, execute, one_row, storable
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
-from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import dict_rows, execute, one_row, storable
 
 #: A probe whose process died is taken for failed after this long.
 _PROBE_MS = 120_000

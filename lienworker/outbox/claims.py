@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lienworker.db.clock import now_ms
+from lienworker.db.database import all_rows, execute, execute_many, one_row, write
 from lienworker.hostnames import site_of
 from lienworker.outbox import transitions
-from lienworker.outbox.entries import ASKED_FOR, NEVER_DUE, Claimed
-from lienworker.outbox.kept_back import KeptBack
+from lienworker.outbox.drift_holds import KeptBack
 from lienworker.outbox.pacing import (
     HORIZON_MS,
     Booked,
@@ -25,10 +26,9 @@ from lienworker.outbox.pacing import (
     open_at_most,
     spacing_ms,
 )
+from lienworker.outbox.rows import ASKED_FOR, NEVER_DUE, Claimed
 from lienworker.outbox.states import UPLOADS, Topic
 from lienworker.store import tasks
-from lienworker.store.clock import now_ms
-from lienworker.store.database import all_rows, execute, execute_many, one_row, write
 
 #: How long a lease is good for without a sign of life of its holder. It is renewed every few seconds.
 LEASE_MS = 30_000

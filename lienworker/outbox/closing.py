@@ -11,14 +11,14 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import after_commit, execute, storable, write
 from lienworker.logs import about_task
 from lienworker.outbox import transitions
 from lienworker.outbox.deliveries import report_failure
-from lienworker.outbox.entries import Claimed
+from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import Topic
 from lienworker.store import tasks
-from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import after_commit, execute, storable, write
 
 logger = logging.getLogger(__name__)
 

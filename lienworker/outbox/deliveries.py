@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 
+from lienworker.db.database import one_row
 from lienworker.outbox import transitions
-from lienworker.outbox.entries import NEVER_DUE, Claimed, Entry
-from lienworker.outbox.report_words import report_words
+from lienworker.outbox.report_messages import report_words
+from lienworker.outbox.rows import NEVER_DUE, Claimed, Entry
 from lienworker.outbox.states import State, Topic
-from lienworker.store.database import one_row
 
 _policy = {"held": True}
 

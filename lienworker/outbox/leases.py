@@ -18,15 +18,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from lienworker.data_folder import DataFolder, try_lock
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import DATABASE_TROUBLE, all_rows, close, dict_rows, execute, write
 from lienworker.outbox import transitions
 from lienworker.outbox.claims import LEASE_MS
 from lienworker.outbox.closing import note_try, say_failed
 from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.states import STEPS, State, Topic
 from lienworker.store import tasks
-from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import DATABASE_TROUBLE, all_rows, close, dict_rows, execute, write
-from lienworker.store.folder import DataFolder, try_lock
 
 PULSE_SECONDS = 3.0
 #: Holders that a row may outlive before it is found guilty.

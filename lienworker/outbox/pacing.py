@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lienworker.db.database import all_rows, execute, execute_many, one_row
 from lienworker.hostnames import site_of
 from lienworker.outbox.backoff import cooling_ms
-from lienworker.store.database import all_rows, execute, execute_many, one_row
 
 #: Rows may be claimed this far ahead of their start, so that short delays do not cost a claim each.
 HORIZON_MS = 250

@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from lienworker.db.clock import now_ms
+from lienworker.db.database import all_rows, dict_rows
 from lienworker.outbox import transitions
 from lienworker.outbox.deliveries import report_completion
-from lienworker.outbox.entries import Claimed
+from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import State
 from lienworker.store import results
-from lienworker.store.clock import now_ms
-from lienworker.store.database import all_rows, dict_rows
 
 #: How long a result waits behind a newer one of its parcel before it is looked at again.
 _STEP_BACK_MS = 1000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import all_rows, execute, one_row, write
 from lienworker.store.audit import note_action
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import all_rows, execute, one_row, write
 
 
 def is_paused_for(lane: str, cause: str) -> bool:

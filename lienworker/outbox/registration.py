@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lienworker.db.database import all_rows, execute_many, write
 from lienworker.hostnames import host_of, route_of, site_of
 from lienworker.outbox import transitions
-from lienworker.outbox.entries import Entry
-from lienworker.outbox.kept_back import KeptBack
+from lienworker.outbox.drift_holds import KeptBack
 from lienworker.outbox.pacing import Politeness, know_hosts
+from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks
-from lienworker.store.database import all_rows, execute_many, write
 from lienworker.store.tasks import NewTask
 
 

@@ -16,9 +16,9 @@ from typing import Protocol
 
 import redis
 
+from lienworker.db.clock import now_ms
+from lienworker.db.database import one_row
 from lienworker.outbox.claims import Rules, claimable, next_due
-from lienworker.store.clock import now_ms
-from lienworker.store.database import one_row
 
 #: How often the relay looks whether anything has changed.
 LOOK_SECONDS = 0.1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lienworker.db.database import dict_rows, execute
 from lienworker.outbox import transitions
-from lienworker.outbox.entries import Claimed
+from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import Topic
-from lienworker.store.database import dict_rows, execute
 
 _TASK = (
     "SELECT task_id, generation, queue, priority, url, platform, state, county, parcel_id, source, target_json, proxy,"

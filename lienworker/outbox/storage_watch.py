@@ -13,12 +13,12 @@ import logging
 import os
 from dataclasses import asdict, dataclass, replace
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import now_ms
+from lienworker.db.database import write
+from lienworker.db.kv import fact, set_fact
 from lienworker.errors import RefusedError
 from lienworker.outbox.pauses import is_paused_for, set_pause_in_transaction
-from lienworker.store.clock import now_ms
-from lienworker.store.database import write
-from lienworker.store.facts import fact, set_fact
-from lienworker.store.folder import DataFolder
 from lienworker.store.refusal import try_storage
 
 CAUSE = "storage"

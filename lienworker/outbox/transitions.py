@@ -40,11 +40,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from lienworker.db.clock import now_ms
+from lienworker.db.database import all_rows, execute, execute_many, one_row
 from lienworker.hostnames import site_of
-from lienworker.outbox.entries import ASKED_FOR, NEVER_DUE, Claimed, Entry, count_rows
+from lienworker.outbox.rows import ASKED_FOR, NEVER_DUE, Claimed, Entry, count_rows
 from lienworker.outbox.states import SETTLED, State, Topic, sql_list
-from lienworker.store.clock import now_ms
-from lienworker.store.database import all_rows, execute, execute_many, one_row
 
 _SETTLED = sql_list(SETTLED)
 _UNKNOWN = f"topic NOT IN {sql_list(Topic)} OR state NOT IN {sql_list(State)}"

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import all_rows, dict_rows, execute, one_row, write
 from lienworker.outbox import breaker, transitions
 from lienworker.outbox.breaker import Gate
 from lienworker.outbox.claims import (
@@ -19,12 +21,10 @@ from lienworker.outbox.claims import (
     next_due,
 )
 from lienworker.outbox.closing import fingerprint, give_back_in_transaction, note_try
-from lienworker.outbox.entries import Claimed
 from lienworker.outbox.relay import Lane
+from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import State, Topic
 from lienworker.store import results
-from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import all_rows, dict_rows, execute, one_row, write
 from lienworker.store.pages import PAGE
 
 #: The lanes to the Gateway, in the order in which they are worked, each with the endpoint that it goes to.

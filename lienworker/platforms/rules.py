@@ -16,10 +16,10 @@ from urllib.parse import quote
 from lxml import etree  # type: ignore[import-untyped]
 
 from lienworker.errors import PageError
-from lienworker.platforms import clean
-from lienworker.platforms.base import Page, Platform, Record, Target
-from lienworker.platforms.elements import Element, grid_of, lines_of, next_saying, text_of
+from lienworker.platforms.core import clean
+from lienworker.platforms.core.base import Page, Platform, Record, Target
 from lienworker.platforms.reading import Grid, Names, Pair, record_of
+from lienworker.platforms.reading.elements import Element, grid_of, lines_of, next_saying, text_of
 
 Cleaner = Callable[[object], Any]
 

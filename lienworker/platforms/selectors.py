@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 from parsel.csstranslator import HTMLTranslator
 
 from lienworker.errors import PageError
-from lienworker.platforms import clean
-from lienworker.platforms.base import Page, Platform, Record, Target
-from lienworker.platforms.elements import grid_of, lines_of
+from lienworker.platforms.core import clean
+from lienworker.platforms.core.base import Page, Platform, Record, Target
 from lienworker.platforms.reading.canon import CLEANERS
+from lienworker.platforms.reading.elements import grid_of, lines_of
 from lienworker.platforms.reading.histories import take_grid, take_newest
 from lienworker.platforms.rules import Cleaner, Path, fill
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lienworker.maintenance.stale_files import old_leftovers, remove_leftovers
+from lienworker.data_folder import DataFolder, is_stack_running
+from lienworker.db.database import all_rows, one_row
 from lienworker.outbox.balance import balances, book_losses, count_again, wrong_tallies
 from lienworker.repair.quarantine import (
     damaged_archives,
@@ -23,9 +24,8 @@ from lienworker.repair.quarantine import (
 from lienworker.repair.rebuild import rebuild_tasks, unknown_words
 from lienworker.repair.report import Finding
 from lienworker.repair.requeue import redeliver, requeue, stranded_tasks, undelivered_results
-from lienworker.store.database import all_rows, one_row
-from lienworker.store.folder import DataFolder, is_stack_running
 from lienworker.store.pending import differences, leftovers, rebuild
+from lienworker.store.stale_files import old_leftovers, remove_leftovers
 
 #: Raw pages and pending files that are read without `--deep`; reading a million takes many minutes.
 _READ_BY_DEFAULT = 2_000

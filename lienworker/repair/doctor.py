@@ -11,6 +11,9 @@ from dataclasses import replace
 
 import peewee
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import SQLITE_VERSION, database, open_store
+from lienworker.db.migrations import schema_version
 from lienworker.errors import LienworkerError
 from lienworker.maintenance.disk_limits import Room, free_mb, room_in
 from lienworker.outbox.pauses import pauses
@@ -20,9 +23,6 @@ from lienworker.repair.redis_check import redis_finding
 from lienworker.repair.report import Finding
 from lienworker.settings import Settings
 from lienworker.store.damage import integrity_problems, known_damage
-from lienworker.store.database import SQLITE_VERSION, database, open_store
-from lienworker.store.folder import DataFolder
-from lienworker.store.migrations import schema_version
 from lienworker.store.refusal import try_storage
 
 _FIXES_IT = "`lienworker doctor --repair` fixes it"

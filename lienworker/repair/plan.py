@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lienworker.data_folder import DataFolder, lock_within
+from lienworker.db.database import DATABASE_TROUBLE, begin_file, close, connect, execute, open_store, write
+from lienworker.db.usage import owning
 from lienworker.errors import BusyError, StoreError
 from lienworker.outbox.balance import TALLY_TABLES, book_losses, count_again
 from lienworker.outbox.deliveries import configure
@@ -20,9 +23,6 @@ from lienworker.repair.salvage import declare_whole, finish_swap, part_of, salva
 from lienworker.settings import Settings
 from lienworker.store.audit import actions, note_action
 from lienworker.store.damage import integrity_problems
-from lienworker.store.database import DATABASE_TROUBLE, begin_file, close, connect, execute, open_store, write
-from lienworker.store.folder import DataFolder, lock_within
-from lienworker.store.usage import owning
 from lienworker.trust import trust_data_folder
 
 #: A process that looks whether a stack runs has the lock for as long as it looks.

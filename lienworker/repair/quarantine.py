@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lienworker.data_folder import DataFolder, aside_name, fsync_folder, make_private, rename
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import all_rows, execute
 from lienworker.errors import StoreError
-from lienworker.maintenance.stale_files import is_old
 from lienworker.maintenance.tar_reader import ArchiveError, tar_members
-from lienworker.store.clock import rfc3339
 from lienworker.store.damage import trouble_of
-from lienworker.store.database import all_rows, execute
-from lienworker.store.folder import DataFolder, aside_name, fsync_folder, make_private, rename
+from lienworker.store.stale_files import is_old
 from lienworker.store.stored_paths import is_inside, is_raw_path
 
 #: A result of a parcel has some kilobytes.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mimetypes import MimeTypes
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import all_rows, execute, one_row
 from lienworker.outbox import transitions
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import all_rows, execute, one_row
-from lienworker.store.folder import DataFolder
 from lienworker.store.pages import PageRecord, save_page
 from lienworker.store.stored_paths import is_raw_path
 from lienworker.store.tasks import ADDRESS_LOST, SOURCES

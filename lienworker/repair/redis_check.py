@@ -9,12 +9,12 @@ from typing import Any
 import redis
 
 from lienworker.broker import namespace, redis_url
+from lienworker.data_folder import DataFolder, is_stack_running
 from lienworker.errors import LienworkerError
 from lienworker.logs import Blotter
 from lienworker.redis_client import connect_redis
 from lienworker.repair.report import Finding
 from lienworker.settings import Settings
-from lienworker.store.folder import DataFolder, is_stack_running
 
 #: How long Redis may take to answer, s.
 _SECONDS = 2.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from lienworker.db.database import one_row
 from lienworker.outbox.balance import balances
-from lienworker.store.database import one_row
 
 #: What a person asks for; the rest is history and figures.
 _MAIN = {"tasks": "tasks", "results": "results", "pages": "pages", "outbox": "outbox rows"}

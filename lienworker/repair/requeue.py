@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import all_rows, execute
 from lienworker.hostnames import route_of
 from lienworker.outbox import transitions
 from lienworker.outbox.deliveries import deliveries_of, parcel_key, report_failure
-from lienworker.outbox.entries import NEVER_DUE, Entry
 from lienworker.outbox.reparsed import as_row, begin_generation
+from lienworker.outbox.rows import NEVER_DUE, Entry
 from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks
-from lienworker.store.clock import now_ms, rfc3339
 from lienworker.store.damage import trouble_of
-from lienworker.store.database import all_rows, execute
 from lienworker.store.pages import latest_page, page_of
 from lienworker.store.results import result
 

@@ -15,11 +15,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lienworker.outbox import transitions
-from lienworker.repair.quarantine import put_into_quarantine
-from lienworker.repair.rebuild import rebuild_pages, rebuild_tasks
-from lienworker.repair.report import Salvaged
-from lienworker.store.database import (
+from lienworker.data_folder import DataFolder, fsync_folder, rename
+from lienworker.db.database import (
     DATABASE_TROUBLE,
     all_rows,
     begin_file,
@@ -32,8 +29,11 @@ from lienworker.store.database import (
     one_row,
     write,
 )
-from lienworker.store.folder import DataFolder, fsync_folder, rename
-from lienworker.store.migrations import migrate
+from lienworker.db.migrations import migrate
+from lienworker.outbox import transitions
+from lienworker.repair.quarantine import put_into_quarantine
+from lienworker.repair.rebuild import rebuild_pages, rebuild_tasks
+from lienworker.repair.report import Salvaged
 
 if TYPE_CHECKING:
     import sqlite3

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
-from lienworker.outbox.drift import held_tasks
+from lienworker.db.database import DATABASE_TROUBLE
+from lienworker.steps.drift import held_tasks
 from lienworker.store.counts import import_counts
-from lienworker.store.database import DATABASE_TROUBLE
 
 _LOOK_SECONDS = 0.2
 

@@ -6,9 +6,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from lienworker.data_folder import DataFolder
 from lienworker.settings import Settings
 from lienworker.stack import redis_server
-from lienworker.store.folder import DataFolder
 
 #: Ourselves, without the folder that the operator stands in: in a shared one anybody may have put a `redis.py`.
 _PYTHON = [sys.executable, "-P", "-m"]

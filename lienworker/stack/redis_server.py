@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lienworker.data_folder import DataFolder, rotated
 from lienworker.errors import OperatorError
-from lienworker.store.folder import DataFolder, rotated
 from lienworker.trust import make_private_folder
 
 #: Older servers are not maintained any more. Every Valkey is newer: it began as Redis 7.2.

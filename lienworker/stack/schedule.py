@@ -8,11 +8,11 @@ from typing import Any
 from dramatiq.middleware import Middleware
 from periodiq import main, make_argument_parser
 
+from lienworker.db.database import open_store
 from lienworker.errors import LienworkerError
 from lienworker.logs import setup_logging
 from lienworker.settings import Settings
 from lienworker.stack.signs import note_tick
-from lienworker.store.database import open_store
 
 
 class Ticks(Middleware):

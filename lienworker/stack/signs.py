@@ -6,12 +6,12 @@ import logging
 import urllib.error
 import urllib.request
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import now_ms, to_ms
+from lienworker.db.database import DATABASE_TROUBLE, write
+from lienworker.db.kv import fact, set_fact
 from lienworker.outbox.leases import living
 from lienworker.settings import Settings
-from lienworker.store.clock import now_ms, to_ms
-from lienworker.store.database import DATABASE_TROUBLE, write
-from lienworker.store.facts import fact, set_fact
-from lienworker.store.folder import DataFolder
 
 #: When the schedule last sent a message, in ms.
 _LAST_TICK = "schedule_at"

@@ -1,7 +1,7 @@
 """The supervisor: starts the parts, restarts those that die, stops them in reverse order.
 
 The data folder is guarded by a file lock that the kernel frees with the process, so no pid file can lie. Each part
-gets the reading end of a pipe (see `lienworker.lifeline`): when the supervisor dies, they all end by themselves.
+gets the reading end of a pipe (see `lienworker.parent_watch`): when the supervisor dies, they all end by themselves.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from lienworker.broker import redis_url, refuse_redis_url
+from lienworker.data_folder import DataFolder, try_lock
+from lienworker.db.database import DATABASE_TROUBLE, is_damage, open_store
 from lienworker.errors import BusyError, DamageError, OperatorError, SettingsError
-from lienworker.lifeline import LIFELINE_FD
 from lienworker.outbox.leases import living
+from lienworker.parent_watch import LIFELINE_FD
 from lienworker.settings import Settings
 from lienworker.stack.parts import PLAIN, Choice, Part, parts_of
 from lienworker.stack.redis_server import throw_data_away
 from lienworker.store.damage import confirmed_damage, known_damage, note_damage
-from lienworker.store.database import DATABASE_TROUBLE, is_damage, open_store
-from lienworker.store.folder import DataFolder, try_lock
 
 _READY_SECONDS = 10.0
 _STOP_SECONDS = 10.0

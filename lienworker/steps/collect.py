@@ -8,23 +8,23 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-from lienworker.gateway.client import GatewayClient
-from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
-from lienworker.gateway.wire import WorkReply
-from lienworker.intake.work import Taken, take_work
+from lienworker.db.clock import now_ms
+from lienworker.db.database import DATABASE_TROUBLE, write
+from lienworker.db.kv import fact, set_fact
+from lienworker.hubs.gateway.client import GatewayClient
+from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
+from lienworker.hubs.gateway.wire import WorkReply
 from lienworker.outbox import breaker
 from lienworker.outbox.breaker import REMEMBERED, Gate
 from lienworker.outbox.claims import is_lane_paused
+from lienworker.outbox.leader import is_held_by, turn
 from lienworker.outbox.leases import Holder
-from lienworker.outbox.turns import is_held_by, turn
 from lienworker.platforms import Registry
 from lienworker.steps.on_loop import OnLoop
 from lienworker.steps.short_switch_interval import short_switch_interval
+from lienworker.steps.take_work import Taken, take_work
 from lienworker.steps.upload.apply import close_after_poll, settle_polls, trouble_of
-from lienworker.store.clock import now_ms
 from lienworker.store.counts import task_counts
-from lienworker.store.database import DATABASE_TROUBLE, write
-from lienworker.store.facts import fact, set_fact
 
 #: How long a turn lasts before it is handed on through Redis, s.
 _TURN_SECONDS = 60.0

@@ -6,17 +6,20 @@ import logging
 import time
 from dataclasses import dataclass, replace
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import write
 from lienworker.errors import RefusedError
 from lienworker.fetching import Fetched, Fetcher, FetchFailed, FetchOutcome, FetchRequest
 from lienworker.fetching.turns import TurnError
-from lienworker.outbox import drift
 from lienworker.outbox.backoff import RetryPolicy
 from lienworker.outbox.claims import add_claimed, claim_in_transaction
 from lienworker.outbox.closing import expire, give_back
-from lienworker.outbox.entries import Claimed
+from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import Topic
 from lienworker.outbox.storage_watch import stop_fetching
 from lienworker.platforms import Registry
+from lienworker.steps import drift
 from lienworker.steps.fetch_outcomes import Arrived, leave_pages
 from lienworker.steps.fetch_outcomes import store_in_transaction as store_pages
 from lienworker.steps.in_flight import GROUP_SECONDS, InFlight
@@ -27,10 +30,7 @@ from lienworker.steps.scrape import scrape_if_plain
 from lienworker.steps.scrape_outcomes import ReadyToStore, ScrapeContext, Scraped, make_ready, store_scrapes
 from lienworker.steps.scrape_outcomes import store_in_transaction as store_results
 from lienworker.steps.slots import Slots
-from lienworker.store.clock import rfc3339
 from lienworker.store.damage import is_lost
-from lienworker.store.database import write
-from lienworker.store.folder import DataFolder
 from lienworker.store.pages import PageRecord, page_behind_result
 from lienworker.store.raw_files import PageKey, put_in_place, write_aside
 

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import after_commit, write
 from lienworker.fetching import Fetched, FetchFailed, FetchOutcome
 from lienworker.logs import about_task
 from lienworker.outbox import closing, pacing, transitions
 from lienworker.outbox.backoff import RetryPolicy, TryAgain
-from lienworker.outbox.entries import Claimed, Entry
+from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
 from lienworker.store import tasks
-from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import after_commit, write
-from lienworker.store.folder import DataFolder
 from lienworker.store.pages import PageRecord, file_is_back, page_behind_result, save_page
 from lienworker.store.raw_files import WrittenPage, put_in_place
 from lienworker.store.results import confirm_result

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import write
 from lienworker.errors import LienworkerError
 from lienworker.hostnames import host_of
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, register_in_transaction
 from lienworker.platforms import Page, Registry, Target
-from lienworker.platforms.lists import is_list, listed_parcels
-from lienworker.store.database import write
-from lienworker.store.folder import DataFolder
+from lienworker.platforms.catalog.lists import is_list, listed_parcels
 from lienworker.store.lists import want_parcels
 from lienworker.store.pages import PageRecord, page_behind_result
 from lienworker.store.raw_files import read_page

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Generic, TypeVar
 
-from lienworker.outbox.entries import Claimed
+from lienworker.outbox.rows import Claimed
 
 C = TypeVar("C")
 T = TypeVar("T")

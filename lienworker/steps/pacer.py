@@ -6,12 +6,12 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from lienworker.db.clock import now_ms
+from lienworker.db.database import DATABASE_TROUBLE, close, write
 from lienworker.fetching.turns import FarTurnError, Turn, TurnError
 from lienworker.hostnames import host_of
-from lienworker.outbox.entries import Claimed
 from lienworker.outbox.pacing import Booked, Booking, book
-from lienworker.store.clock import now_ms
-from lienworker.store.database import DATABASE_TROUBLE, close, write
+from lienworker.outbox.rows import Claimed
 
 #: So long it is believed that a host wants no distance between its requests, s.
 _BELIEVED = 10.0

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lienworker.outbox.claims import Rules
+from lienworker.outbox.leader import is_held_by, turn
 from lienworker.outbox.leases import Holder
 from lienworker.outbox.relay import Lane, Relay, Tokens
-from lienworker.outbox.turns import is_held_by, turn
 from lienworker.outbox.uploads import UploadLane
 
 #: How long a turn lasts before it is handed on through Redis, s. periodiq's minute is the safety net.

@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import open_store
 from lienworker.errors import SettingsError
 from lienworker.fetching import Fetcher, FetchOptions
 from lienworker.fetching.turns import Pacer
-from lienworker.gateway.client import GatewayClient
-from lienworker.maintenance.hosts import respell_hosts
-from lienworker.maintenance.stale_files import remove_leftovers
+from lienworker.hubs.gateway.client import GatewayClient
 from lienworker.outbox.backoff import RetryPolicy
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.deliveries import configure
+from lienworker.outbox.host_spelling import respell_hosts
 from lienworker.outbox.leases import Holder, anybody_alive
 from lienworker.platforms import Registry, registry_with
 from lienworker.settings import Settings
@@ -31,10 +32,9 @@ from lienworker.steps.slots import Slots
 from lienworker.steps.upload.bounds import MOST_REPORTS, Bounds, CallBound, ResultBound
 from lienworker.steps.upload.context import UploadContext
 from lienworker.steps.watchdog import Watchdog
-from lienworker.store.database import open_store
-from lienworker.store.folder import DataFolder
 from lienworker.store.pending import heal
 from lienworker.store.rollups import add_counts
+from lienworker.store.stale_files import remove_leftovers
 
 
 @dataclass(frozen=True, slots=True)

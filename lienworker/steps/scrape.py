@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lienworker.crash import reach
 from lienworker.errors import PageError, ShortageError, StoreError
+from lienworker.failpoints import reach
 from lienworker.outbox.claims import claim
 from lienworker.outbox.closing import give_back, put_off
-from lienworker.outbox.entries import Claimed
 from lienworker.outbox.leases import free_for
+from lienworker.outbox.rows import Claimed
 from lienworker.platforms import Page, ParsedPage, Target
-from lienworker.platforms.guarded import parse_here, parse_in_child
+from lienworker.platforms.catalog.guarded import parse_here, parse_in_child
 from lienworker.steps.in_flight import GROUP_SECONDS
 from lienworker.steps.lane import LaneLease
 from lienworker.steps.scrape_outcomes import ScrapeContext, Scraped, store_scrapes

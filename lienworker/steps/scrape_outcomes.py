@@ -8,25 +8,26 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import after_commit, storable, write
 from lienworker.errors import PageError
 from lienworker.hostnames import host_of, route_of
 from lienworker.logs import about_task
-from lienworker.outbox import closing, drift, transitions
+from lienworker.outbox import closing, transitions
 from lienworker.outbox.backoff import RetryPolicy, TryAgain
 from lienworker.outbox.closing import say_failed
 from lienworker.outbox.deliveries import deliver_result, parcel_key
-from lienworker.outbox.drift import Sighting
-from lienworker.outbox.entries import Claimed, Entry
-from lienworker.outbox.fill_rates import mask_of
+from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
 from lienworker.platforms import ParsedPage, Registry
-from lienworker.platforms.lists import is_list
+from lienworker.platforms.catalog.lists import is_list
+from lienworker.steps import drift
+from lienworker.steps.drift import Sighting
+from lienworker.steps.fill_rates import mask_of
 from lienworker.steps.follow import add_parcels, parcels_wanted
 from lienworker.steps.watchdog import Watchdog
 from lienworker.store import tasks
-from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import after_commit, storable, write
-from lienworker.store.folder import DataFolder
 from lienworker.store.history import Place, likely_platform
 from lienworker.store.pages import PageRecord
 from lienworker.store.pending import pending_path, write_pending

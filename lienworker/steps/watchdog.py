@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lienworker.logs import about_task
-from lienworker.outbox.entries import Claimed
+from lienworker.outbox.rows import Claimed
 
 if TYPE_CHECKING:
     from lienworker.steps.scrape_outcomes import Scraped

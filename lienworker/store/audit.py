@@ -5,8 +5,8 @@ from __future__ import annotations
 import getpass
 from typing import Any
 
-from lienworker.store.clock import rfc3339
-from lienworker.store.models import Action, dicts
+from lienworker.db.clock import rfc3339
+from lienworker.db.models import Action, dicts
 
 
 def note_action(action: str, what: str, n: int) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from peewee import fn
 
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import one_row
-from lienworker.store.models import Tally, Task, tuples
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import one_row
+from lienworker.db.models import Tally, Task, tuples
 from lienworker.store.tasks import STATUSES
 
 OUTBOX_STATES = ("waiting", "leased", "held", "delivered", "superseded", "parked", "discarded")

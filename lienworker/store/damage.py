@@ -10,9 +10,9 @@ from contextlib import closing, suppress
 from enum import Enum
 from pathlib import Path
 
+from lienworker.data_folder import DataFolder, write_durably
+from lienworker.db.database import DATABASE_TROUBLE, connection_to, is_damage, one_row
 from lienworker.errors import StoreError
-from lienworker.store.database import DATABASE_TROUBLE, connection_to, is_damage, one_row
-from lienworker.store.folder import DataFolder, write_durably
 from lienworker.store.pages import PageRecord
 from lienworker.store.raw_files import check_page_file
 from lienworker.store.stored_paths import raw_place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from lienworker.store.database import is_damage
+from lienworker.db.database import is_damage
 
 
 class DamageInWords(logging.Filter):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lienworker.store.models import Fact, tuples
+from lienworker.db.models import Fact, tuples
 
 #: When the last went out, in ms; what it came to; that one was acknowledged; what the Gateway asked for.
 LAST_BEAT, BEAT_OUTCOME, BEAT_WELL, COMMANDS = (

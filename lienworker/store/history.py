@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from lienworker.store.database import execute, one_row
-from lienworker.store.models import FieldHistory, dicts
+from lienworker.db.database import execute, one_row
+from lienworker.db.models import FieldHistory, dicts
 
 _COLUMNS = "recent, pages, counts, paused_at, words, sample_task, sample_path"
 

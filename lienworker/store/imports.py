@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import database, execute, write
-from lienworker.store.folder import together, try_lock
-from lienworker.store.models import Import, dicts
+from lienworker.data_folder import together, try_lock
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import database, execute, write
+from lienworker.db.models import Import, dicts
 
 
 @contextmanager

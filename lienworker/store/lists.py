@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from lienworker.store.database import execute
+from lienworker.db.database import execute
 
 
 def want_parcels(task_id: str, about: Mapping[str, str | None]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
-from lienworker.store.database import execute, execute_many, one_row
+from lienworker.db.database import execute, execute_many, one_row
 
 _COLUMNS = (
     "task_id, generation, path, sha256, size, url, status, content_type, charset, etag, last_modified,"

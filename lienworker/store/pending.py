@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
-from lienworker.store.clock import to_ms
-from lienworker.store.database import all_rows, dict_rows
-from lienworker.store.folder import DataFolder, aside_name, rename, safe_part
+from lienworker.data_folder import DataFolder, aside_name, rename, safe_part
+from lienworker.db.clock import to_ms
+from lienworker.db.database import all_rows, dict_rows
 from lienworker.store.results import with_data
 
 #: A file without its row is on its way for less than this, s.

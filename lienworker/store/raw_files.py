@@ -14,8 +14,8 @@ from typing import cast
 
 from isal import igzip, isal_zlib
 
+from lienworker.data_folder import DataFolder, aside_name, fsync_folder, rename, safe_part
 from lienworker.errors import RefusedError, ShortageError, StoreError
-from lienworker.store.folder import DataFolder, aside_name, fsync_folder, rename, safe_part
 
 #: Intel's library packs a page in a sixth of the time of zlib's level 3, and within 4 % of its size.
 _LEVEL = 2

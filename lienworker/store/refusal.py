@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from lienworker.data_folder import DataFolder, aside_name, fsync_folder, rename
 from lienworker.errors import RefusedError
-from lienworker.store.folder import DataFolder, aside_name, fsync_folder, rename
 
 _PROBE = ".probe"
 #: A probe needs not be larger to tell.

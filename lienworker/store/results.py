@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import dict_rows, execute, execute_many, storable
 from lienworker.errors import StoreError
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import dict_rows, execute, execute_many, storable
 
 _SAVE = """
 INSERT INTO results (task_id, generation, parcel_id, platform, state, county, data, json_path, html_path, raw_sha256,

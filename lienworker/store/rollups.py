@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from peewee import fn
 
-from lienworker.store.clock import now_ms
-from lienworker.store.database import execute, execute_many, one_row, write
-from lienworker.store.models import Rollup, tuples
+from lienworker.db.clock import now_ms
+from lienworker.db.database import execute, execute_many, one_row, write
+from lienworker.db.models import Rollup, tuples
 
 #: Minutes are kept this long, then folded into hours; the day's chart needs 24 hours of them.
 _MINUTES_KEPT = 26 * 60

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import all_rows, execute, write
-from lienworker.store.models import Run, dicts
-from lienworker.store.models import RunPage as StoredPage
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import all_rows, execute, write
+from lienworker.db.models import Run, dicts
+from lienworker.db.models import RunPage as StoredPage
 
 #: Older runs than this many are forgotten: each keeps a record a page.
 KEPT_RUNS = 20

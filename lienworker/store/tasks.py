@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import all_rows, execute, execute_many, storable
-from lienworker.store.models import Attempt, Task, dicts
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import all_rows, execute, execute_many, storable
+from lienworker.db.models import Attempt, Task, dicts
 
 
 class Source(StrEnum):

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lienworker.outbox import rows_by_hand
-from lienworker.outbox.operator import cancel_tasks, retry_tasks
+from lienworker.operator import rows
+from lienworker.operator.rows import STATES_OF, RowFilter, find_ids, ids_for, left_out_by
+from lienworker.operator.tasks import cancel_tasks, retry_tasks
 from lienworker.outbox.pauses import set_pause_by_hand
-from lienworker.outbox.rows_by_hand import STATES_OF, RowFilter, find_ids, ids_for, left_out_by
-from lienworker.reports.row import row_story
-from lienworker.store.monitor_outbox import count_aside
-from lienworker.store.queries import find_task_ids
+from lienworker.queries.filters import find_task_ids
+from lienworker.queries.outbox import count_aside
+from lienworker.queries.row import row_story
 from lienworker.web import tasks
 from lienworker.web.outbox import NO_UPLOAD, TOPICS, wanted_of
 from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question
@@ -36,10 +36,10 @@ class Meant:
 
 
 _ROW_VERBS: dict[str, tuple[Callable[[Sequence[int], str], int], str]] = {
-    "replay": (rows_by_hand.ready_for_replay, "They are sent as soon as can be."),
-    "hold": (rows_by_hand.hold_rows, "They are not sent until they are released."),
-    "release": (rows_by_hand.release_rows, "They are sent as soon as can be."),
-    "discard": (rows_by_hand.discard_rows, "They will never be sent. The results themselves stay."),
+    "replay": (rows.ready_for_replay, "They are sent as soon as can be."),
+    "hold": (rows.hold_rows, "They are not sent until they are released."),
+    "release": (rows.release_rows, "They are sent as soon as can be."),
+    "discard": (rows.discard_rows, "They will never be sent. The results themselves stay."),
 }
 _RELEASE_ALONE = "This stack is standalone: they are held with all else, and `lienworker outbox replay` sends them."
 _LEFT_OUT = {

@@ -12,9 +12,9 @@ from importlib import resources
 
 from aiohttp import web
 
-from lienworker.lifeline import LIFELINE_FD, watch_supervisor
-from lienworker.reports.health import Health, readiness
-from lienworker.store.database import close
+from lienworker.db.database import close
+from lienworker.parent_watch import LIFELINE_FD, watch_supervisor
+from lienworker.queries.health import Health, readiness
 from lienworker.web import (
     actions,
     counties,

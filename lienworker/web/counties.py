@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lienworker.db.clock import now_ms
 from lienworker.hostnames import host_of
-from lienworker.outbox.fill_rates import rates
-from lienworker.store import monitor_counties as store
-from lienworker.store.clock import now_ms
+from lienworker.queries import counties as store
+from lienworker.steps.fill_rates import rates
 from lienworker.store.history import History, history_of
 from lienworker.store.history import Place as CountyPlace
 from lienworker.store.rollups import this_minute

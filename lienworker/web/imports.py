@@ -13,13 +13,13 @@ from typing import Any
 
 from aiohttp import BodyPartReader, web
 
+from lienworker.db.database import DATABASE_TROUBLE
 from lienworker.errors import LienworkerError, OperatorError
 from lienworker.intake import RejectsFile
-from lienworker.intake.importer import How, Importer
 from lienworker.intake.rejects import plain_name
 from lienworker.maintenance.disk_limits import refuse_new_work, watch_import
 from lienworker.platforms import registry_with
-from lienworker.store.database import DATABASE_TROUBLE
+from lienworker.steps.import_file import How, Importer
 from lienworker.store.imports import imports as all_imports
 from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question
 from lienworker.web.server import Server

@@ -14,8 +14,8 @@ from typing import Any
 
 from aiohttp import web
 
-from lienworker.store.database import DATABASE_TROUBLE, close
-from lienworker.store.monitor import data_version, pulse
+from lienworker.db.database import DATABASE_TROUBLE, close
+from lienworker.queries.lists import data_version, pulse
 from lienworker.web.guard import HEADERS
 
 _LOOK_SECONDS = 1.0

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 
 from lienworker.outbox.breaker import breakers
 from lienworker.outbox.uploads import ENDPOINTS
-from lienworker.reports.health import facts_of
+from lienworker.queries.counties import served_by_host
+from lienworker.queries.health import facts_of
+from lienworker.queries.outbox import lanes
+from lienworker.queries.waiting import oldest_by_topic
 from lienworker.store import rollups
-from lienworker.store.monitor_counties import served_by_host
-from lienworker.store.monitor_outbox import lanes
-from lienworker.store.waiting import oldest_by_topic
 from lienworker.web.names import OTHER, Names
 from lienworker.web.pages import Place
 

@@ -12,8 +12,8 @@ import json
 import threading
 from collections.abc import Mapping
 
-from lienworker.store.database import DATABASE_TROUBLE, write
-from lienworker.store.facts import fact, set_fact
+from lienworker.db.database import DATABASE_TROUBLE, write
+from lienworker.db.kv import fact, set_fact
 
 _MOST = 30
 OTHER = "other"

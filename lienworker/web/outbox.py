@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from lienworker.outbox.breaker import breakers
-from lienworker.reports.row import row_story
+from lienworker.queries.lists import TOP
+from lienworker.queries.outbox import groups_aside, lanes, list_rows
+from lienworker.queries.row import row_story
 from lienworker.store.counts import OUTBOX_STATES
-from lienworker.store.monitor import TOP
-from lienworker.store.monitor_outbox import groups_aside, lanes, list_rows
 from lienworker.web.pages import NotThereError, Page, Place, Question
 
 FILTERS = ("state", "topic", "reason", "fingerprint")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from lienworker.reports import backlog as ages
-from lienworker.reports import health
+from lienworker.queries import backlog as ages
+from lienworker.queries import health
+from lienworker.queries.lists import failures_by_reason
+from lienworker.queries.outbox import lanes
 from lienworker.store import rollups
-from lienworker.store.monitor import failures_by_reason
-from lienworker.store.monitor_outbox import lanes
 from lienworker.web import charts
 from lienworker.web.pages import Page, Place, Question
 

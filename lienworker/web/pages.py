@@ -10,9 +10,9 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from lienworker.reports import words
+from lienworker.data_folder import DataFolder
+from lienworker.queries import formatting
 from lienworker.settings import Settings
-from lienworker.store.folder import DataFolder
 
 _CODE = re.compile("`([^`]+)`")
 
@@ -71,8 +71,9 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        ago=words.ago, at=words.at, number=words.number, seconds=words.seconds, share=words.share, size=words.size,
-        query=words.query, cut=words.cut, topic=words.topic, with_code=_with_code,
+        ago=formatting.ago, at=formatting.at, number=formatting.number, seconds=formatting.seconds,
+        share=formatting.share, size=formatting.size, query=formatting.query, cut=formatting.cut,
+        topic=formatting.topic, with_code=_with_code,
     )  # fmt: skip
     return made
 

@@ -9,9 +9,9 @@ from typing import IO, Any
 
 from aiohttp import web
 
-from lienworker.reports.export import export, flatten
-from lienworker.store.monitor import TOP, each_result, list_results
-from lienworker.store.queries import TaskFilter
+from lienworker.queries.export import export, flatten
+from lienworker.queries.filters import TaskFilter
+from lienworker.queries.lists import TOP, each_result, list_results
 from lienworker.web.pages import NotThereError, Page, Place, Question
 from lienworker.web.server import Server, question_of
 

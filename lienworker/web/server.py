@@ -18,8 +18,8 @@ from aiohttp.typedefs import Handler
 from yarl import URL
 
 from lienworker import __version__
+from lienworker.db.database import DATABASE_TROUBLE, close
 from lienworker.errors import STORAGE_FAULTS, LienworkerError
-from lienworker.store.database import DATABASE_TROUBLE, close
 from lienworker.text_safety import redacted, without_passwords
 from lienworker.web.door import Door
 from lienworker.web.forms import form_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from lienworker.outbox.entries import steps_of
-from lienworker.reports.export import flatten
+from lienworker.outbox.rows import steps_of
+from lienworker.queries.export import flatten
+from lienworker.queries.filters import TaskFilter
+from lienworker.queries.lists import TOP, list_tasks, page_story
 from lienworker.store import tasks as store
 from lienworker.store.counts import task_counts
-from lienworker.store.monitor import TOP, list_tasks, page_story
-from lienworker.store.queries import TaskFilter
 from lienworker.store.results import result
 from lienworker.web.pages import NotThereError, Page, Place, Question
 

@@ -20,12 +20,12 @@ from chaos.plan import KINDS, make_plan
 from chaos.polite import PACED, Arrival, PoliteCounty, too_close
 from chaos.storage import MODES, FailingDisk, allow_files, allow_no_more_files
 from chaos.witness import Witness
-from lienworker.demo.site import serving
+from lienworker.db.database import open_store, write
 from lienworker.outbox.claims import Rules, claim
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.transitions import end
-from lienworker.store.database import open_store, write
 from lienworker.store.tasks import NewTask
+from lienworker.testing.county.site import serving
 
 #: Another one each time would be found out by nobody else; `make chaos SEED=…` is for that.
 _SEED = 7

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lienworker.gateway.reference import reference_gateway
-from tests.node import Node
+from lienworker.testing.gateway import reference_gateway
+from tests.harness.node import Node
 
 
 def test_a_refused_token_does_not_hide_the_clock(node: Node) -> None:

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 from lienworker.cli import cli as lienworker
 from lienworker.cli.common import shown
+from lienworker.db import database
 from lienworker.errors import LienworkerError, SettingsError
 from lienworker.settings import Settings
-from lienworker.store import database
-from tests.node import Node
+from tests.harness.node import Node
 from tests.web.seed import seed
 
 VALUES = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import DemoSite
-from lienworker.gateway.reference import reference_gateway
-from tests.node import Node, write_list
+from lienworker.testing.county.site import DemoSite
+from lienworker.testing.gateway import reference_gateway
+from tests.harness.node import Node, write_list
 
 pytestmark = pytest.mark.slow
 PARCELS = 25

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import DemoSite, demo_site
 from lienworker.stack.redis_server import server_program
-from tests.node import Node, repeats, wait_until, write_list
+from lienworker.testing.county.site import DemoSite, demo_site
+from tests.harness.node import Node, repeats, wait_until, write_list
 
 STATUS_TASKS = {"pending", "processing", "completed", "failed", "expired"}
 STATUS_OUTBOX = {"waiting", "leased", "held", "delivered", "superseded", "parked", "discarded"}

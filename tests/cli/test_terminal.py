@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import close, execute, open_store, write
 from lienworker.outbox.registration import register_task
 from lienworker.store import tasks
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import close, execute, open_store, write
 from lienworker.store.results import NewResult, save_result
 from lienworker.store.tasks import NewTask
 from lienworker.text_safety import visible
-from tests.node import Node
+from tests.harness.node import Node
 
 #: Clears the screen, writes the window's title, turns the text around, and the same with 8-bit controls.
 ORDERS = "\x1b[2J\x1b]0;owned\x07\x9b2J\u202egnp.exe\u2066\x7f\r"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import demo_site
-from tests.node import Node
+from lienworker.testing.county.site import demo_site
+from tests.harness.node import Node
 
 
 @pytest.fixture(scope="module")

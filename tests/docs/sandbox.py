@@ -12,10 +12,10 @@ import sys
 import time
 from pathlib import Path
 
-from lienworker.demo.site import DemoSite
-from lienworker.gateway.reference import ReferenceGateway
+from lienworker.testing.county.site import DemoSite
+from lienworker.testing.gateway import ReferenceGateway
 from tests.docs.blocks import ROOT
-from tests.node import wait_until
+from tests.harness.node import wait_until
 from tests.web.monitor import free_port
 
 #: Commands that stay until they are stopped, and what they say or do when they are ready.

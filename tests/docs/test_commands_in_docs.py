@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import DemoSite
-from lienworker.gateway.reference import reference_gateway
+from lienworker.testing.county.site import DemoSite
+from lienworker.testing.gateway import reference_gateway
 from tests.docs.blocks import blocks, documents
 from tests.docs.sandbox import Sandbox
 

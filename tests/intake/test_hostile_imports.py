@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
+from lienworker.db.database import one_row, open_store
 from lienworker.errors import InputError, OperatorError
 from lienworker.intake import Reject, RejectsFile, read, read_parcels, rejects
-from lienworker.intake.importer import How, Importer
 from lienworker.maintenance.disk_limits import watch_import
-from lienworker.platforms.registry import default_registry
+from lienworker.platforms.catalog.registry import default_registry
 from lienworker.settings import Settings
-from lienworker.store.database import one_row, open_store
-from tests.node import Node
+from lienworker.steps.import_file import How, Importer
+from tests.harness.node import Node
 
 MB = 1_000_000
 SIZE = 15 * MB

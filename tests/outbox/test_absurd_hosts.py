@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
+from lienworker.data_folder import DataFolder
 from lienworker.maintenance.clocks import forgive_clock_jumps
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER, cooling_ms
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
 from lienworker.outbox.pacing import LONGEST_DELAY, Booking, Politeness, book, know_hosts, note_failure, slow_down
-from lienworker.store.folder import DataFolder
-
-from .conftest import Clock
-from .helpers import add, change, host_row, in_transaction, take
+from tests.harness.outbox_fixtures import Clock
+from tests.harness.outbox_rows import add, change, host_row, in_transaction, take
 
 RULES = Rules(host_delay=1.0, host_concurrency=4)
 ABSURD: list[tuple[str, Any]] = [

@@ -13,26 +13,25 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
+from lienworker.db import clock as store_clock
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import all_rows, close, open_store, write
+from lienworker.operator.rows import discard_rows, hold_rows, ready_for_replay, release_rows
 from lienworker.outbox import uploads
 from lienworker.outbox.claims import claim_task
 from lienworker.outbox.closing import expire
 from lienworker.outbox.deliveries import configure, deliver_result, parcel_key
-from lienworker.outbox.entries import Claimed
 from lienworker.outbox.leases import free
 from lienworker.outbox.parcel_order import result_rows
 from lienworker.outbox.registration import register_in_transaction
-from lienworker.outbox.rows_by_hand import discard_rows, hold_rows, ready_for_replay, release_rows
+from lienworker.outbox.rows import Claimed
 from lienworker.outbox.transitions import end
 from lienworker.outbox.uploads import Claim, claim_uploads, raws_delivered, results_delivered
 from lienworker.steps.upload.order import keep_order
-from lienworker.store import clock as store_clock
 from lienworker.store import tasks
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import all_rows, close, open_store, write
 from lienworker.store.results import NewResult, save_result
 from lienworker.store.tasks import NewTask
-
-from .helpers import FREE, in_transaction, the_books_are_right
+from tests.harness.outbox_rows import FREE, in_transaction, the_books_are_right
 
 _HOLDERS = ["h0", "h1", "h2"]
 _PARCELS = ["one", "two"]

@@ -13,17 +13,16 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
+from lienworker.db import clock as store_clock
+from lienworker.db.database import all_rows, close, open_store, write
+from lienworker.operator.tasks import Done, cancel_tasks, retry_tasks
 from lienworker.outbox import closing, transitions
 from lienworker.outbox.closing import give_back
-from lienworker.outbox.entries import Claimed, Entry
 from lienworker.outbox.leases import free
-from lienworker.outbox.operator import Done, cancel_tasks, retry_tasks
+from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
-from lienworker.store import clock as store_clock
 from lienworker.store import tasks
-from lienworker.store.database import all_rows, close, open_store, write
-
-from .helpers import add, in_transaction, take, the_books_are_right
+from tests.harness.outbox_rows import add, in_transaction, take, the_books_are_right
 
 _HOLDERS = ["h0", "h1", "h2"]
 _HOSTS = ["a.example", "b.example"]

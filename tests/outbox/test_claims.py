@@ -8,21 +8,31 @@ from itertools import pairwise
 
 import pytest
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import one_row
 from lienworker.outbox import transitions
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
 from lienworker.outbox.closing import give_back, try_again
-from lienworker.outbox.entries import NEVER_DUE, Entry
 from lienworker.outbox.pacing import HORIZON_MS, Politeness, Slot, note_failure, slow_down
 from lienworker.outbox.pauses import set_pause
 from lienworker.outbox.registration import register_task
+from lienworker.outbox.rows import NEVER_DUE, Entry
 from lienworker.outbox.states import Topic
 from lienworker.outbox.transitions import end
-from lienworker.store.database import one_row
-from lienworker.store.folder import DataFolder
 from lienworker.store.tasks import NewTask
-
-from .conftest import Clock
-from .helpers import FREE, Player, add, change, host_row, in_transaction, row_of, status_of, take, the_books_are_right
+from tests.harness.outbox_fixtures import Clock
+from tests.harness.outbox_rows import (
+    FREE,
+    Player,
+    add,
+    change,
+    host_row,
+    in_transaction,
+    row_of,
+    status_of,
+    take,
+    the_books_are_right,
+)
 
 
 def _next_step(task_id: str, **fields: object) -> None:

@@ -6,17 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from lienworker.data_folder import DataFolder
 from lienworker.outbox import transitions
 from lienworker.outbox.closing import fail, fingerprint, give_back, try_again
-from lienworker.outbox.entries import Claimed, Entry, steps_of
 from lienworker.outbox.leases import free
+from lienworker.outbox.rows import Claimed, Entry, steps_of
 from lienworker.outbox.states import Topic
 from lienworker.outbox.transitions import end
 from lienworker.store import tasks
-from lienworker.store.folder import DataFolder
-
-from .conftest import Clock
-from .helpers import add, in_transaction, row_of, status_of, take, the_books_are_right
+from tests.harness.outbox_fixtures import Clock
+from tests.harness.outbox_rows import add, in_transaction, row_of, status_of, take, the_books_are_right
 
 _CLOSERS: dict[str, Callable[[Claimed], object]] = {
     "end": lambda row: in_transaction(end, row),

@@ -8,20 +8,29 @@ from types import SimpleNamespace
 
 import pytest
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import all_rows, execute, one_row
 from lienworker.outbox import leases, transitions
 from lienworker.outbox.closing import try_again
-from lienworker.outbox.entries import Entry
+from lienworker.outbox.leader import is_taken, turn
 from lienworker.outbox.leases import MOST_CRASHES, Holder, Watch, free
 from lienworker.outbox.relay import worker_slots
+from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import Topic
 from lienworker.outbox.transitions import end
-from lienworker.outbox.turns import is_taken, turn
 from lienworker.store import tasks
-from lienworker.store.database import all_rows, execute, one_row
-from lienworker.store.folder import DataFolder
-
-from .conftest import Clock
-from .helpers import Player, add, change, in_transaction, row_of, status_of, take, the_books_are_right, until
+from tests.harness.outbox_fixtures import Clock
+from tests.harness.outbox_rows import (
+    Player,
+    add,
+    change,
+    in_transaction,
+    row_of,
+    status_of,
+    take,
+    the_books_are_right,
+    until,
+)
 
 
 @pytest.fixture

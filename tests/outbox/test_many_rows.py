@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import now_ms
+from lienworker.db.database import all_rows, close, database, execute, open_store, write
 from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
 from lienworker.outbox.closing import give_back, try_again
 from lienworker.outbox.leases import Holder, Watch, free
 from lienworker.outbox.transitions import end
-from lienworker.store.clock import now_ms
 from lienworker.store.counts import outbox_counts, task_counts
-from lienworker.store.database import all_rows, close, database, execute, open_store, write
-from lienworker.store.folder import DataFolder
-
-from .helpers import add, change, in_transaction, take
+from tests.harness.outbox_rows import add, change, in_transaction, take
 
 _N = 200_000
 _RULES = Rules(host_delay=1.0, host_concurrency=4)

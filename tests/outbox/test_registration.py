@@ -7,17 +7,25 @@ from collections.abc import Callable
 
 import pytest
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import all_rows, one_row
 from lienworker.hostnames import host_of
 from lienworker.outbox.closing import fail
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, register_in_transaction, register_task
 from lienworker.outbox.transitions import end
 from lienworker.store import tasks
-from lienworker.store.database import all_rows, one_row
-from lienworker.store.folder import DataFolder
 from lienworker.store.tasks import NewTask
-
-from .helpers import Player, add, host_row, in_transaction, row_of, status_of, take, the_books_are_right
+from tests.harness.outbox_rows import (
+    Player,
+    add,
+    host_row,
+    in_transaction,
+    row_of,
+    status_of,
+    take,
+    the_books_are_right,
+)
 
 
 def _counts() -> tuple[int, int]:

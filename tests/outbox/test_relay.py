@@ -11,19 +11,18 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import now_ms
 from lienworker.outbox import relay, transitions
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.closing import try_again
-from lienworker.outbox.entries import Entry
 from lienworker.outbox.leases import Holder
 from lienworker.outbox.pauses import set_pause
 from lienworker.outbox.relay import Lane, Relay, tokens_wanted, top_up, worker_slots
+from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import Topic
-from lienworker.store.clock import now_ms
-from lienworker.store.folder import DataFolder
-from tests.node import PATIENCE
-
-from .helpers import FREE, add, change, host_row, in_background, in_transaction, row_of, take
+from tests.harness.node import PATIENCE
+from tests.harness.outbox_rows import FREE, add, change, host_row, in_background, in_transaction, row_of, take
 
 _FETCH = [Lane("fetch", 16)]
 

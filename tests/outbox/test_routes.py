@@ -6,19 +6,19 @@ from itertools import pairwise
 
 import pytest
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import all_rows
 from lienworker.hostnames import host_of, route_of, same_host, site_of
-from lienworker.maintenance.hosts import SPELLING, give_up_dead_hosts, respell_hosts
+from lienworker.maintenance.hosts import give_up_dead_hosts
+from lienworker.operator.tasks import retry_tasks
 from lienworker.outbox.claims import Rules, claimable
 from lienworker.outbox.closing import fail
-from lienworker.outbox.operator import retry_tasks
+from lienworker.outbox.host_spelling import SPELLING, respell_hosts
 from lienworker.outbox.pacing import note_answer, note_failure
 from lienworker.outbox.registration import register_in_transaction, register_task
-from lienworker.store.database import all_rows
-from lienworker.store.folder import DataFolder
 from lienworker.store.tasks import NewTask
-
-from .conftest import Clock
-from .helpers import add, change, host_row, in_transaction, row_of, take, the_books_are_right
+from tests.harness.outbox_fixtures import Clock
+from tests.harness.outbox_rows import add, change, host_row, in_transaction, row_of, take, the_books_are_right
 
 PROXY = "http://user:pass@proxy.example:3128"
 SLOW = Rules(host_delay=10.0, host_concurrency=50)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.store.folder import one_at_a_time
+from lienworker.data_folder import one_at_a_time
 
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).with_name("uv")

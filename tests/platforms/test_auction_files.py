@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lienworker.platforms import Page, Target, default_registry
-from lienworker.platforms.auctionfiles import column_of, looks_like_auction_file, read_auction_file
+from lienworker.platforms.vendors.realauction.files import column_of, looks_like_auction_file, read_auction_file
 
 RESULTS = "AdvNum,Parcel,Face Amount,Certificate Number,WinningBid,Bidder ID,Primary Name On Account\n"
 ROW = '0000001,R09999-001,404.95,0,010.00,8074253,"LANTERN, LLC"\n'

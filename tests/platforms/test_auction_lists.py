@@ -8,7 +8,7 @@ import pytest
 
 from lienworker.errors import PageError
 from lienworker.platforms import Page, Record, Target, default_registry
-from lienworker.platforms.auctionfiles import read_auction_file
+from lienworker.platforms.vendors.realauction.files import read_auction_file
 
 SHORT = (
     '<div id="AITEM_77" @C@E_ITEM PREVIEW" aid="77">@A@E_STATS">@AASTAT_MSGA ASTAT_LBL">Auction Sold@B'

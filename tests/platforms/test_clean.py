@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lienworker.platforms import clean
+from lienworker.platforms.core import clean
 
 
 @pytest.mark.parametrize(

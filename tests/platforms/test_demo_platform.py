@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lienworker.demo.pages import parcel_id, parcel_number, render_parcel
 from lienworker.errors import PageError
 from lienworker.platforms import Page, Target
-from lienworker.platforms.demo import PLATFORM
-from lienworker.platforms.generic import PLATFORM as GENERIC
+from lienworker.platforms.vendors.demo import PLATFORM
+from lienworker.platforms.vendors.generic import PLATFORM as GENERIC
+from lienworker.testing.county.pages import parcel_id, parcel_number, render_parcel
 
 
 def parsed(n: int) -> dict[str, object]:

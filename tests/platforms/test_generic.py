@@ -8,7 +8,7 @@ import pytest
 
 from lienworker.errors import PageError
 from lienworker.platforms import Page, Target
-from lienworker.platforms.generic import PLATFORM
+from lienworker.platforms.vendors.generic import PLATFORM
 
 LAYOUTS = {
     "td pairs": "<table><tr><td>Parcel ID:</td><td>007-0012</td></tr><tr><td>Owner Name</td>"

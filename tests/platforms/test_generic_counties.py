@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lienworker.platforms import Page, Record, Target
-from lienworker.platforms.generic import PLATFORM
+from lienworker.platforms.vendors.generic import PLATFORM
 
 
 def parse(body: str) -> Record:

@@ -15,7 +15,7 @@ from lienworker import limited
 from lienworker.errors import HeavyPageError, PageError
 from lienworker.limited import LimitedProcess, Limits
 from lienworker.platforms import Page, Registry, Target, default_registry, registry_with
-from lienworker.platforms.guarded import parse_guarded, parse_here, parse_in_child
+from lienworker.platforms.catalog.guarded import parse_guarded, parse_here, parse_in_child
 
 PARCEL = b"<p>Parcel ID: 12-34</p><p>Owner: DOE JOHN</p><p>Situs: 1 OAK ST</p><p>Acres: 2</p>"
 PLATFORM = """

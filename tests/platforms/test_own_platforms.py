@@ -8,7 +8,7 @@ import pytest
 
 from lienworker.errors import InputError, PageError
 from lienworker.platforms import Page, Target, default_registry, registry_with
-from lienworker.platforms.skeleton import write_skeleton
+from lienworker.platforms.catalog.skeleton import write_skeleton
 
 PAGE = b"""<html><body id="sunny"><h1>Sunny County</h1>
 <p id="pid"> 00-7 A </p><p id="owner">HERON IDA</p><p id="second">OTTER JO</p><b class="just">$1,234.50</b>

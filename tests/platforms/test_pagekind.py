@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lienworker.demo.pages import render_parcel
 from lienworker.errors import PageError
 from lienworker.platforms import Page, check_page
+from lienworker.testing.county.pages import render_parcel
 
 PARCEL = """
 <table><tr><td>Parcel ID</td><td>12-0034-005</td></tr><tr><td>Owner</td><td>FENWAKE ADA</td></tr>

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from lienworker.errors import PageError
-from lienworker.platforms import Page, Target, clean, default_registry
+from lienworker.platforms import Page, Target, default_registry
+from lienworker.platforms.core import clean
 
 PAGES = Path(__file__).resolve().parents[2] / ".." / "shared" / "pages"
 pytestmark = pytest.mark.skipif(not (PAGES / "expected.json").exists(), reason="no real pages in ../shared/pages")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lienworker.demo.pages import page, parcel_id, render_parcel
 from lienworker.errors import PageError
 from lienworker.platforms import Page, Platform, Record, Registry, Target, default_registry
-from lienworker.platforms.builtin import BUILT_IN
+from lienworker.platforms.catalog.builtin import BUILT_IN
+from lienworker.testing.county.pages import page, parcel_id, render_parcel
 
 PIECES = (
     "<table> <tr> <td> </td> </tr> <th> <div> </div> <dl> <dt> <dd> <label> <span> <input> <b> <br> <form> Owner: "
@@ -37,7 +37,7 @@ class Quarry(Platform):
 def test_listing_names_imports_no_platform() -> None:
     code = (
         "import sys; from lienworker.platforms import default_registry; names = default_registry().names();"
-        "assert {'demo', 'generic'} <= set(names); assert 'lienworker.platforms.demo' not in sys.modules"
+        "assert {'demo', 'generic'} <= set(names); assert 'lienworker.platforms.vendors.demo' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import all_rows, close, connect, execute, execute_many, open_store, write
 from lienworker.repair.salvage import salvage
-from lienworker.store.database import all_rows, close, connect, execute, execute_many, open_store, write
-from lienworker.store.folder import DataFolder
 
 _PAGE = 4096
 #: Ids do not begin with 1 where the oldest tasks were purged.

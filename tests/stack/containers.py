@@ -20,7 +20,7 @@ import psutil
 import yaml
 
 from lienworker.stack.redis_server import server_program
-from tests.node import wait_until
+from tests.harness.node import wait_until
 from tests.web.monitor import free_port
 
 ROOT = Path(__file__).parents[2]

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lienworker.demo.site import DemoSite
-from lienworker.gateway.reference import reference_gateway
 from lienworker.settings import Settings
-from tests.node import Node, repeats, wait_until
+from lienworker.testing.county.site import DemoSite
+from lienworker.testing.gateway import reference_gateway
+from tests.harness.node import Node, repeats, wait_until
 from tests.stack.containers import COMPOSE, ROOT, Machine, can_be_apart
 
 OURS = {name: about for name, about in COMPOSE["services"].items() if name != "redis"}

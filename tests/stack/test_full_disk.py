@@ -14,8 +14,8 @@ import pytest
 
 from chaos.node import fill_disk, small_disk
 from chaos.witness import WatchedCounty, Witness
-from lienworker.demo.site import serving
-from tests.node import Node, wait_until, write_list
+from lienworker.testing.county.site import serving
+from tests.harness.node import Node, wait_until, write_list
 
 pytestmark = pytest.mark.slow
 

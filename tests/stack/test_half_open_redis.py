@@ -17,11 +17,11 @@ import pytest
 import redis
 
 from lienworker.broker import refuse_redis_url
-from lienworker.demo.site import DemoSite
 from lienworker.redis_client import CALL_SECONDS, connect_redis
 from lienworker.settings import Settings
 from lienworker.stack.redis_server import server_program
-from tests.node import Node, wait_until, write_list
+from lienworker.testing.county.site import DemoSite
+from tests.harness.node import Node, wait_until, write_list
 
 
 class Proxy:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import DemoSite
-from tests.node import Node, write_list
+from lienworker.testing.county.site import DemoSite
+from tests.harness.node import Node, write_list
 
 HANGING = """
 from lienworker.platforms import Platform

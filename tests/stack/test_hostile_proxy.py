@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from lienworker.demo.site import demo_site
+from lienworker.db.database import close, open_store, write
 from lienworker.outbox.registration import register_in_transaction
-from lienworker.store.database import close, open_store, write
 from lienworker.store.tasks import NewTask
-from tests.node import Node, wait_until
+from lienworker.testing.county.site import demo_site
+from tests.harness.node import Node, wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -13,12 +13,12 @@ import psutil
 import pytest
 import redis
 
-from lienworker.demo.site import DemoSite, demo_site
-from tests.node import Node, fetched_after_commit, interrupt, repeats, wait_until, write_list
+from lienworker.testing.county.site import DemoSite, demo_site
+from tests.harness.node import Node, fetched_after_commit, interrupt, repeats, wait_until, write_list
 
 pytestmark = pytest.mark.slow
 
-#: The walk (tests/walk) takes every point, with one worker; here are some with a whole stack around it.
+#: The walk (tests/killpoints) takes every point, with one worker; here are some with a whole stack around it.
 WORKER_POINTS = [
     "fetch.after_reply",
     "raw_file.after_rename",

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import demo_site
-from tests.node import Node, wait_until, write_list
+from lienworker.testing.county.site import demo_site
+from tests.harness.node import Node, wait_until, write_list
 from tests.stack.test_spacing import MeasuredSite, sites
 
 pytestmark = pytest.mark.slow

@@ -27,10 +27,10 @@ import pytest
 from chaos.locks import LockWatch, can_watch
 from chaos.lookers import Lookers, Visitors
 from chaos.witness import WatchedCounty, WatchedGateway, Witness
-from lienworker.demo.site import serving
-from lienworker.gateway.reference import ReferenceGateway
-from lienworker.store import database
-from tests.node import Node, wait_until, write_list
+from lienworker.db import database
+from lienworker.testing.county.site import serving
+from lienworker.testing.gateway import ReferenceGateway
+from tests.harness.node import Node, wait_until, write_list
 
 pytestmark = [
     pytest.mark.slow,

@@ -18,10 +18,10 @@ import click
 import pytest
 
 from lienworker.cli import cli
-from lienworker.demo.site import DemoSite, demo_site
-from lienworker.gateway.reference import ReferenceGateway, reference_gateway
-from tests.descriptors import lost_locks, needs_proc, opened, spied
-from tests.node import Node, wait_until, write_list
+from lienworker.testing.county.site import DemoSite, demo_site
+from lienworker.testing.gateway import ReferenceGateway, reference_gateway
+from tests.harness.descriptors import lost_locks, needs_proc, opened, spied
+from tests.harness.node import Node, wait_until, write_list
 
 pytestmark = [pytest.mark.slow, needs_proc]
 
@@ -180,9 +180,9 @@ def test_a_person_who_names_the_database_as_a_file_is_told(busy: Busy, command: 
 
 def test_looking_while_a_repair_has_the_folder_waits_and_harms_nothing(tmp_path: Path) -> None:
     """A looker that opened the old file in the middle of a swap would take the new one's log along."""
-    from lienworker.store.database import close, open_store
-    from lienworker.store.folder import DataFolder
-    from lienworker.store.usage import owning, release
+    from lienworker.data_folder import DataFolder
+    from lienworker.db.database import close, open_store
+    from lienworker.db.usage import owning, release
 
     node = Node(tmp_path / "data")
     open_store(node.data)

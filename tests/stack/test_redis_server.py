@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import redis
 
+from lienworker.data_folder import DataFolder
 from lienworker.stack import redis_server
 from lienworker.stack.redis_server import ask, bundled_programs, command, find_server, throw_data_away
-from lienworker.store.folder import DataFolder
-from tests.node import Node, wait_until
+from tests.harness.node import Node, wait_until
 
 
 def a_program(folder: Path, name: str, said: str) -> Path:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import DemoSite
-from tests.node import Node, interrupt, repeats, wait_until, write_list
+from lienworker.testing.county.site import DemoSite
+from tests.harness.node import Node, interrupt, repeats, wait_until, write_list
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,7 @@ def test_a_refresh_confirms_unchanged_pages_and_goes_no_further(node: Node, site
 
 
 def test_ctrl_c_stops_cleanly_and_the_next_run_goes_on(node: Node, tmp_path: Path) -> None:
-    from lienworker.demo.site import demo_site
+    from lienworker.testing.county.site import demo_site
 
     with demo_site(latency=0.1) as site:
         file = write_list(tmp_path / "parcels.jsonl", site.parcels(400))
@@ -89,7 +89,7 @@ def test_ctrl_c_stops_cleanly_and_the_next_run_goes_on(node: Node, tmp_path: Pat
 
 @pytest.mark.alone
 def test_a_second_ctrl_c_stops_at_once(node: Node, tmp_path: Path) -> None:
-    from lienworker.demo.site import demo_site
+    from lienworker.testing.county.site import demo_site
 
     with demo_site(latency=60.0) as site:
         file = write_list(tmp_path / "parcels.jsonl", site.parcels(50))
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(node: Node, tmp_path: Path) 
 
 
 def test_urgent_parcels_overtake_a_long_queue(node: Node, tmp_path: Path) -> None:
-    from lienworker.demo.site import demo_site
+    from lienworker.testing.county.site import demo_site
 
     node.settings["LIENWORKER_HOST_CONCURRENCY"] = "4"
     node.settings["LIENWORKER_LOG_LEVEL"] = "warning"  # a line a task would fill the pipe that nobody reads

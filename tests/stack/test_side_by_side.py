@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
-from tests.node import PATIENCE, Node, wait_until, write_list
+from tests.harness.node import PATIENCE, Node, wait_until, write_list
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ _HANGING = """
 import os
 import time
 
-from lienworker.platforms.base import Page, Platform, Record, Target
+from lienworker.platforms.core.base import Page, Platform, Record, Target
 
 
 class Marsh(Platform):

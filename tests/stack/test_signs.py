@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from lienworker.data_folder import DataFolder, is_stack_running, try_lock
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import execute, open_store, write
+from lienworker.db.kv import set_fact
 from lienworker.outbox.leases import Holder
 from lienworker.settings import Settings
 from lienworker.stack import signs
-from lienworker.store.clock import now_ms, rfc3339
-from lienworker.store.database import execute, open_store, write
-from lienworker.store.facts import set_fact
-from lienworker.store.folder import DataFolder, is_stack_running, try_lock
-from tests.node import Node
+from tests.harness.node import Node
 from tests.web.monitor import refused_port
 
 SETTINGS = Settings()

@@ -14,9 +14,9 @@ import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from lienworker.demo.pages import parcel_id
-from lienworker.demo.site import DemoSite, serving
-from tests.node import Node, write_list
+from lienworker.testing.county.pages import parcel_id
+from lienworker.testing.county.site import DemoSite, serving
+from tests.harness.node import Node, write_list
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from chaos.storage import FailingDisk
-from lienworker.demo.site import DemoSite
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import close, open_store
 from lienworker.store import damage
-from lienworker.store.database import close, open_store
-from lienworker.store.folder import DataFolder
-from tests.node import Node, wait_until, write_list
+from lienworker.testing.county.site import DemoSite
+from tests.harness.node import Node, wait_until, write_list
 from tests.web.monitor import monitor
 
 pytestmark = pytest.mark.slow

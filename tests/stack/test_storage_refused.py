@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import DemoSite, demo_site
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import close, open_store, write
 from lienworker.errors import RefusedError
 from lienworker.maintenance.disk_limits import free_files, room_in
 from lienworker.outbox import storage_watch
@@ -23,12 +24,11 @@ from lienworker.outbox.pauses import pauses, set_pause_by_hand
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.storage_watch import stop_fetching, watch_storage
 from lienworker.settings import Settings
-from lienworker.store.database import close, open_store, write
-from lienworker.store.folder import DataFolder
 from lienworker.store.raw_files import PageKey, put_in_place, write_aside
 from lienworker.store.refusal import try_storage
 from lienworker.store.tasks import NewTask
-from tests.node import Node, repeats, wait_until, write_list
+from lienworker.testing.county.site import DemoSite, demo_site
+from tests.harness.node import Node, repeats, wait_until, write_list
 
 _PARCELS = 150
 #: Two processes with two pumps each, and the requests that a host allows at a time.
@@ -196,7 +196,7 @@ _LARGE_FILE = """
 import os, resource, signal, sys
 from pathlib import Path
 from lienworker.errors import RefusedError
-from lienworker.store.folder import DataFolder
+from lienworker.data_folder import DataFolder
 from lienworker.store.raw_files import PageKey, write_aside
 from lienworker.store.refusal import try_storage
 

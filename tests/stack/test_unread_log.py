@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import DemoSite
-from tests.node import Node, interrupt, wait_until, write_list
+from lienworker.testing.county.site import DemoSite
+from tests.harness.node import Node, interrupt, wait_until, write_list
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.demo.site import DemoSite
-from tests.node import Node, interrupt, repeats, wait_until, write_list
-from tests.pace import assert_within
+from lienworker.testing.county.site import DemoSite
+from tests.harness.node import Node, interrupt, repeats, wait_until, write_list
+from tests.harness.pace import assert_within
 
 pytestmark = pytest.mark.slow
 

@@ -15,11 +15,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lienworker.data_folder import DataFolder, one_at_a_time, safe_part, try_lock
 from lienworker.errors import StoreError
 from lienworker.repair.quarantine import put_into_quarantine
-from lienworker.store.folder import DataFolder, one_at_a_time, safe_part, try_lock
-
-from .helpers import race
+from tests.harness.store_rows import race
 
 _RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
 _SPELLINGS = [str.upper, str.lower, str.title]
@@ -113,7 +112,7 @@ def test_processes_that_name_the_worker_at_once_agree(tmp_path: Path) -> None:
     answers = race(
         5,
         tmp_path,
-        "from lienworker.store.folder import DataFolder",
+        "from lienworker.data_folder import DataFolder",
         "[at(k * 0.02, lambda: DataFolder(root / str(k)).worker_id()) for k in range(20)]",
     )
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.store.database import execute, write
-from lienworker.store.folder import DataFolder
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import execute, write
 from lienworker.store.pending import differences, heal, item, pending_path, rebuild, remove_pending, write_pending
 from lienworker.store.results import mark_synced, result
-
-from .helpers import add_tasks, store_result
+from tests.harness.store_rows import add_tasks, store_result
 
 
 def _stored(folder: DataFolder, task_id: str, generation: int = 1, **fields: object) -> str:

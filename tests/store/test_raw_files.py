@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lienworker.data_folder import DataFolder
 from lienworker.errors import ShortageError, StoreError
-from lienworker.store.folder import DataFolder
 from lienworker.store.raw_files import PageKey, put_in_place, read_page, write_aside
 
 _KEY = PageKey("demo", "FL", "Lee", "12-34", "p-1")
@@ -25,7 +25,7 @@ _BODY = b"<html>" + bytes(range(256)) * 40 + b"</html>"
 _STORE_A_PAGE = """
 import sys
 from pathlib import Path
-from lienworker.store.folder import DataFolder
+from lienworker.data_folder import DataFolder
 from lienworker.store.raw_files import PageKey, put_in_place, write_aside
 put_in_place([write_aside(DataFolder(Path(sys.argv[1])), PageKey("demo", "FL", "Lee", "12-34", "p-1"),
                           b"<html>" * 1000, "text/html")])

@@ -7,11 +7,10 @@ import sqlite3
 import peewee
 import pytest
 
-from lienworker.store.database import write
-from lienworker.store.folder import DataFolder
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import write
 from lienworker.store.results import confirm_result, forget_pending, get_unsynced_results, mark_synced, result
-
-from .helpers import add_tasks, store_result
+from tests.harness.store_rows import add_tasks, store_result
 
 
 def _mark(task_id: str, generation: int) -> bool:

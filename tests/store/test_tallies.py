@@ -10,13 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import all_rows, close, execute, one_row, open_store, write
 from lienworker.outbox.balance import wrong_tallies
 from lienworker.store.counts import OUTBOX_STATES, failures, import_counts, outbox_counts, task_counts
-from lienworker.store.database import all_rows, close, execute, one_row, open_store, write
-from lienworker.store.folder import DataFolder
 from lienworker.store.tasks import STATUSES, insert_tasks, mark_failed
-
-from .helpers import a_task, add_outbox_row, add_tasks
+from tests.harness.store_rows import a_task, add_outbox_row, add_tasks
 
 _TASKS = [f"t{n}" for n in range(4)]
 _HOSTS = ["", "a", "b"]

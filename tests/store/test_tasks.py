@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import all_rows, write
+from lienworker.queries.filters import TaskFilter, find_results, find_task_ids, find_tasks
 from lienworker.store import audit, imports, tasks
-from lienworker.store.database import all_rows, write
-from lienworker.store.folder import DataFolder
 from lienworker.store.pages import PageRecord, latest_page, page_behind_result, page_of, save_page
-from lienworker.store.queries import TaskFilter, find_results, find_task_ids, find_tasks
 from lienworker.store.tasks import NewTask, insert_tasks, known_ids, local_task_id
-
-from .helpers import a_task, add_tasks, store_result
+from tests.harness.store_rows import a_task, add_tasks, store_result
 
 
 def _status(task_id: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.maintenance.stale_files import users_file
+from lienworker.store.stale_files import users_file
 
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:

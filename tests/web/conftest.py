@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.node import Node
+from tests.harness.node import Node
 from tests.web.monitor import Monitor, monitor
 from tests.web.seed import seed
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import close, open_store, write
 from lienworker.outbox.registration import register_task
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import close, open_store, write
 from lienworker.store.pages import PageRecord, save_page
 from lienworker.store.raw_files import PageKey, put_in_place, write_aside
 from lienworker.store.tasks import NewTask

@@ -17,7 +17,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.node import Node, wait_until
+from tests.harness.node import Node, wait_until
 
 #: Another beginning in each process, and below what the system hands out: there, a port that was free a moment ago
 #: may be the near end of any connection.

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lienworker.demo.site import demo_site
-from tests.node import Node, interrupt, wait_until, write_list
+from lienworker.testing.county.site import demo_site
+from tests.harness.node import Node, interrupt, wait_until, write_list
 from tests.web.browser import chromium, chromium_path
 
 VIEWS = {

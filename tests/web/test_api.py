@@ -13,8 +13,8 @@ import pytest
 import schemathesis
 from schemathesis import GenerationMode
 
+from lienworker.data_folder import DataFolder
 from lienworker.settings import Settings
-from lienworker.store.folder import DataFolder
 from lienworker.web.app import make_app
 from lienworker.web.guard import Guard
 from lienworker.web.openapi import document

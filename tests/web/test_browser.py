@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lienworker.demo.site import DemoSite, demo_site
-from tests.node import Node, interrupt, wait_until, write_list
+from lienworker.testing.county.site import DemoSite, demo_site
+from tests.harness.node import Node, interrupt, wait_until, write_list
 from tests.web.browser import chromium, need_browser
 from tests.web.monitor import Monitor, monitor
 from tests.web.seed import COMPLETED, FAILED, RAW

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from lienworker.web import door
-from tests.node import Node, wait_until
+from tests.harness.node import Node, wait_until
 from tests.web.hostile_page import COMPLEX, make_raw_page
 from tests.web.monitor import Monitor, free_port, monitor
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from lienworker.db.database import all_rows, close, database, execute, execute_many, open_store, write
 from lienworker.outbox.registration import register_task
 from lienworker.settings import Settings
-from lienworker.store.database import all_rows, close, database, execute, execute_many, open_store, write
 from lienworker.store.tasks import NewTask
 from lienworker.web.metrics import metrics
 from lienworker.web.names import Names
 from lienworker.web.pages import Place
-from tests.node import Node
+from tests.harness.node import Node
 from tests.web.monitor import monitor
 from tests.web.seed import seed
 

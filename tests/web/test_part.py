@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from lienworker.lifeline import LIFELINE_FD
+from lienworker.data_folder import DataFolder
+from lienworker.parent_watch import LIFELINE_FD
 from lienworker.settings import Settings
 from lienworker.stack.parts import Choice, parts_of
-from lienworker.store.folder import DataFolder
-from tests.node import Node, wait_until
+from tests.harness.node import Node, wait_until
 from tests.web.monitor import Monitor, free_port
 
 

@@ -7,8 +7,8 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import pytest
 
+from lienworker.data_folder import DataFolder
 from lienworker.settings import Settings
-from lienworker.store.folder import DataFolder
 from lienworker.web.app import make_app
 from lienworker.web.guard import Guard
 from lienworker.web.pages import Place

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import all_rows, execute, open_store, write
 from lienworker.maintenance.upkeep import Chores
-from lienworker.outbox import rows_by_hand
-from lienworker.outbox.operator import cancel_tasks, retry_tasks
+from lienworker.operator import rows
+from lienworker.operator.tasks import cancel_tasks, retry_tasks
+from lienworker.queries.filters import TaskFilter
+from lienworker.queries.lists import PAGE, list_tasks
+from lienworker.queries.outbox import list_rows
 from lienworker.settings import Settings
 from lienworker.store import rollups
-from lienworker.store.database import all_rows, execute, open_store, write
-from lienworker.store.folder import DataFolder
-from lienworker.store.monitor import PAGE, list_tasks
-from lienworker.store.monitor_outbox import list_rows
-from lienworker.store.queries import TaskFilter
 from tests.web.seed import FAILED, seed
 
 TRUTH = {
@@ -53,12 +53,12 @@ def test_groups_and_ages_agree_with_the_rows_after_everything_a_person_can_do(fo
     ids = [row[0] for row in all_rows("SELECT id FROM outbox WHERE topic = 'upload_raw'")]
     retry_tasks([FAILED], "test")
     check()
-    rows_by_hand.ready_for_replay(ids, "test")
+    rows.ready_for_replay(ids, "test")
     check()
-    rows_by_hand.hold_rows(ids[:2], "test")
+    rows.hold_rows(ids[:2], "test")
     check()
-    rows_by_hand.release_rows(ids[:1], "test")
-    rows_by_hand.discard_rows(ids, "test")
+    rows.release_rows(ids[:1], "test")
+    rows.discard_rows(ids, "test")
     check()
     cancel_tasks([FAILED], "test")
     check()

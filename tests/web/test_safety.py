@@ -5,7 +5,7 @@ from __future__ import annotations
 import aiohttp
 import pytest
 
-from tests.node import Node
+from tests.harness.node import Node
 from tests.web.monitor import Monitor, monitor
 from tests.web.seed import COMPLETED, EVIL, FAILED
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lienworker.web.guard import Guard, Tries, Verdict
-from tests.node import Node, interrupt, wait_until
+from tests.harness.node import Node, interrupt, wait_until
 from tests.web.monitor import Monitor, free_port, monitor
 from tests.web.seed import FAILED
 

@@ -9,16 +9,16 @@ import pytest
 from click.testing import CliRunner
 
 from lienworker.cli import cli as lienworker
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import close, execute, open_store, write
 from lienworker.logs import Blotter, JsonLines
 from lienworker.outbox.registration import register_task
 from lienworker.settings import Settings
 from lienworker.store import tasks
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import close, execute, open_store, write
 from lienworker.store.results import NewResult, save_result
 from lienworker.store.tasks import NewTask
 from lienworker.text_safety import redacted, without_passwords
-from tests.node import Node
+from tests.harness.node import Node
 from tests.web.hostile_page import make_raw_page
 from tests.web.monitor import monitor
 

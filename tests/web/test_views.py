@@ -11,11 +11,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from lienworker.demo.site import DemoSite
+from lienworker.db.database import close, open_store
 from lienworker.maintenance.disk_limits import Size, remember_size
-from lienworker.store.database import close, open_store
+from lienworker.testing.county.site import DemoSite
 from lienworker.web.metrics import host_class
-from tests.node import Node, wait_until
+from tests.harness.node import Node, wait_until
 from tests.web.monitor import Monitor, monitor
 from tests.web.seed import COMPLETED, FAILED, PARKED
 
@@ -135,7 +135,7 @@ def test_a_row_is_held_released_and_discarded(here: Monitor, seeded: Node) -> No
 
 
 def change(node: Node, sql: str, *values: object) -> None:
-    from lienworker.store.database import close, execute, open_store, write
+    from lienworker.db.database import close, execute, open_store, write
 
     open_store(node.data)
     with write("test"):
@@ -260,9 +260,9 @@ def test_a_county_shows_its_rates_fields_and_samples(here: Monitor) -> None:
 
 def wait_for_fetch(node: Node, county: str, minutes: int, n: int = 1) -> None:
     """Tasks that nobody fetches, as if they had come a while ago."""
+    from lienworker.db.clock import now_ms
+    from lienworker.db.database import close, execute, open_store, write
     from lienworker.outbox.registration import register_in_transaction
-    from lienworker.store.clock import now_ms
-    from lienworker.store.database import close, execute, open_store, write
     from lienworker.store.tasks import NewTask
 
     open_store(node.data)
@@ -303,7 +303,7 @@ def test_a_county_is_listed_before_anything_of_it_has_ended(here: Monitor, seede
 
 
 def test_drift_is_in_the_health_line_in_the_counties_and_in_the_metrics(here: Monitor, seeded: Node) -> None:
-    from lienworker.store.database import close, execute, open_store, write
+    from lienworker.db.database import close, execute, open_store, write
 
     words = "demo, Dixie FL is paused: owner_name came with nearly every page before; see raw/x"
     open_store(seeded.data)
@@ -321,7 +321,7 @@ def test_drift_is_in_the_health_line_in_the_counties_and_in_the_metrics(here: Mo
 
 
 def test_heartbeats_that_the_gateway_does_not_take_are_a_warning_and_its_wishes_are_shown(node: Node) -> None:
-    from lienworker.gateway.reference import reference_gateway
+    from lienworker.testing.gateway import reference_gateway
 
     with reference_gateway() as gateway:
         gateway.command("dance <b>")
@@ -396,8 +396,8 @@ def test_metrics_are_in_prometheus_format_with_bounded_labels(here: Monitor) -> 
 
 def test_calls_to_the_gateway_and_fetches_by_class_of_host_are_counted(node: Node, site: DemoSite) -> None:
     """A worker at work: its calls reach the figures, and a killed one would lose but the last moment's."""
-    from lienworker.gateway.reference import reference_gateway
-    from tests.ondemand.conftest import gateway_tasks
+    from lienworker.testing.gateway import reference_gateway
+    from tests.harness.on_demand import gateway_tasks
 
     with reference_gateway() as gateway:
         gateway.configure(retry_without_tasks=1)
@@ -503,8 +503,8 @@ def test_a_stack_whose_work_is_due_and_does_not_move_is_not_ready(node: Node, si
 
 def register_overdue(node: Node, parcels: list[dict[str, str]], minutes: int) -> None:
     """Tasks that could have been fetched a while ago."""
+    from lienworker.db.database import close, execute, open_store, write
     from lienworker.outbox.registration import register_in_transaction
-    from lienworker.store.database import close, execute, open_store, write
     from lienworker.store.tasks import NewTask
 
     open_store(node.data)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from lienworker.platforms import clean
-from lienworker.platforms.base import Record
-from lienworker.platforms.bounds import LONGEST_REMEMBERED
+from lienworker.platforms.core import clean
+from lienworker.platforms.core.base import Record
+from lienworker.platforms.core.bounds import LONGEST_REMEMBERED
 from lienworker.platforms.reading import people
 from lienworker.platforms.reading.columns import VALUE_OF
 from lienworker.platforms.reading.fields import fields_of

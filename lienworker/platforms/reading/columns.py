@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lienworker.platforms import clean
+from lienworker.platforms.core import clean
 from lienworker.platforms.reading.labels import FIELD_OF
 
 Cleaner = Callable[[object], Any]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lienworker.platforms import clean
-from lienworker.platforms.bounds import check_cells
+from lienworker.platforms.core import clean
+from lienworker.platforms.core.bounds import check_cells
 from lienworker.platforms.reading.grids import Grid
 from lienworker.platforms.reading.pairs import Pair
 

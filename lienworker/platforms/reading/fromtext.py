@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import re
 
-from lienworker.platforms import clean
-from lienworker.platforms.bounds import check_cells
+from lienworker.platforms.core import clean
+from lienworker.platforms.core.bounds import check_cells
 from lienworker.platforms.reading.grids import Grid
 from lienworker.platforms.reading.labels import MAX_LABEL, is_known, looks_like_label
 from lienworker.platforms.reading.pairs import Pair

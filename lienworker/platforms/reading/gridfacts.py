@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from lienworker.platforms import clean
-from lienworker.platforms.base import Record
+from lienworker.platforms.core import clean
+from lienworker.platforms.core.base import Record
 from lienworker.platforms.reading.columns import KINDS, LIENS, VALUES, YEAR_WORDS, Cleaner
 from lienworker.platforms.reading.grids import Grid
 from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, without_year

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from lienworker.platforms import clean
-from lienworker.platforms.bounds import LONGEST_REMEMBERED
+from lienworker.platforms.core import clean
+from lienworker.platforms.core.bounds import LONGEST_REMEMBERED
 from lienworker.platforms.reading.labels import MAX_LABEL, is_known, normalise
 from lienworker.platforms.reading.pairs import Pair
 from lienworker.platforms.reading.tokens import CELLS, Element, Token

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from lienworker.platforms.bounds import remember_short
+from lienworker.platforms.core.bounds import remember_short
 from lienworker.platforms.reading import people
 from lienworker.platforms.reading.labels import ID_RANK
 from lienworker.platforms.reading.pairs import Pair

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from lienworker.platforms import clean
-from lienworker.platforms.base import Record
+from lienworker.platforms.core import clean
+from lienworker.platforms.core.base import Record
 from lienworker.platforms.reading.columns import SALES, VALUE_OF
 from lienworker.platforms.reading.gridfacts import facts_of
 from lienworker.platforms.reading.grids import Grid

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from lienworker.platforms.bounds import LONGEST_REMEMBERED, remember_short
+from lienworker.platforms.core.bounds import LONGEST_REMEMBERED, remember_short
 
 # Stronger words first: of two ids on a page, the one with the lower place in this list is the parcel's.
 PARCEL_ID = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lienworker.platforms.base import Page
+from lienworker.platforms.core.base import Page
 from lienworker.platforms.reading.fromjson import json_reading
 from lienworker.platforms.reading.fromtext import plain_reading
 from lienworker.platforms.reading.gridfacts import facts_of, is_list_of_parcels

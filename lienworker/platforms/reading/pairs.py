@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from lienworker.platforms import clean
+from lienworker.platforms.core import clean
 from lienworker.platforms.reading.labels import FIELD_OF, MAX_LABEL, is_known, meaning
 from lienworker.platforms.reading.places import Places
 from lienworker.platforms.reading.roles import mark_roles

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lienworker.platforms import clean
+from lienworker.platforms.core import clean
 from lienworker.platforms.reading.labels import is_known
 
 _PARCEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9 .\-/*:,_+]*")

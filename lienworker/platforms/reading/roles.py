@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from lienworker.platforms.bounds import remember_short
+from lienworker.platforms.core.bounds import remember_short
 from lienworker.platforms.reading.labels import looks_like_label
 from lienworker.platforms.reading.tokens import CELLS, Element, Token
 

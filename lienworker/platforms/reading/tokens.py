@@ -12,7 +12,7 @@ from typing import Any
 from lxml import etree  # type: ignore[import-untyped]
 from parsel import Selector
 
-from lienworker.platforms import clean
+from lienworker.platforms.core import clean
 from lienworker.platforms.reading.labels import split_labels
 
 # An lxml element; lxml has no type hints.

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lienworker.gateway.fates import Fate, Stored
-from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Unavailable
+from lienworker.db.clock import now_ms
+from lienworker.hubs.gateway.delivery_result import Fate, Stored
+from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Unavailable
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.breaker import Known, Trouble
 from lienworker.outbox.closing import fingerprint
-from lienworker.outbox.entries import Claimed
+from lienworker.outbox.rows import Claimed
 from lienworker.steps.upload.verdict import (
     Answer,
     BreakerAction,
@@ -25,7 +26,6 @@ from lienworker.steps.upload.verdict import (
     decide,
     words_about,
 )
-from lienworker.store.clock import now_ms
 
 
 def settle_calls(endpoint: str, outcomes: Sequence[tuple[Claimed, Outcome[Any]]], first_delay: float) -> Verdict:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from lienworker.gateway.outcomes import Kind, Outcome, Unavailable
+from lienworker.hubs.gateway.outcomes import Kind, Outcome, Unavailable
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from lienworker.gateway.client import GatewayClient
+from lienworker.data_folder import DataFolder
+from lienworker.hubs.gateway.client import GatewayClient
 from lienworker.outbox.leases import Holder
 from lienworker.steps.on_loop import OnLoop
 from lienworker.steps.upload.bounds import Bounds
-from lienworker.store.folder import DataFolder
 
 
 @dataclass(frozen=True, slots=True)

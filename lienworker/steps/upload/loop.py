@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from lienworker.outbox.claims import Rules
-from lienworker.outbox.entries import Claimed
+from lienworker.outbox.rows import Claimed
 from lienworker.outbox.uploads import Claim, take_back
 from lienworker.steps.short_switch_interval import short_switch_interval
 from lienworker.steps.upload.context import UploadContext

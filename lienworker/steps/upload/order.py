@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import write
 from lienworker.outbox import parcel_order
-from lienworker.outbox.entries import Claimed
-from lienworker.store.clock import rfc3339
-from lienworker.store.database import write
+from lienworker.outbox.rows import Claimed
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ from typing import Any, cast
 
 from isal import isal_zlib
 
-from lienworker.gateway.outcomes import Accepted, Outcome, Unavailable
-from lienworker.gateway.raw_form import raw_form
-from lienworker.gateway.wire import RawReply
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import write
+from lienworker.hubs.gateway.outcomes import Accepted, Outcome, Unavailable
+from lienworker.hubs.gateway.raw_form import raw_form
+from lienworker.hubs.gateway.wire import RawReply
 from lienworker.outbox import breaker, uploads
-from lienworker.outbox.entries import Claimed
+from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import State
 from lienworker.outbox.transitions import end
 from lienworker.outbox.uploads import Claim, claim_uploads, is_open, take_back
@@ -26,8 +28,6 @@ from lienworker.steps.upload.call import guarded
 from lienworker.steps.upload.context import UploadContext
 from lienworker.steps.upload.verdict import AfterCalls
 from lienworker.store.damage import trouble_of
-from lienworker.store.database import write
-from lienworker.store.folder import DataFolder
 from lienworker.store.stored_paths import is_raw_path
 
 #: Raw files are claimed ahead, so many times what may be under way: none must be missing during a commit.

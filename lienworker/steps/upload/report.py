@@ -6,10 +6,11 @@ import json
 import threading
 from collections.abc import Sequence
 
-from lienworker.gateway.outcomes import Accepted, Outcome, Unavailable
-from lienworker.gateway.wire import ClosedReply
-from lienworker.outbox.entries import Claimed
-from lienworker.outbox.report_words import cleared
+from lienworker.db.database import write
+from lienworker.hubs.gateway.outcomes import Accepted, Outcome, Unavailable
+from lienworker.hubs.gateway.wire import ClosedReply
+from lienworker.outbox.report_messages import cleared
+from lienworker.outbox.rows import Claimed
 from lienworker.outbox.transitions import end
 from lienworker.outbox.uploads import Claim, claim_uploads, take_back
 from lienworker.steps.in_flight import InFlight
@@ -18,7 +19,6 @@ from lienworker.steps.upload.bounds import MOST_REPORTS
 from lienworker.steps.upload.call import guarded
 from lienworker.steps.upload.context import UploadContext
 from lienworker.steps.upload.verdict import AfterCalls
-from lienworker.store.database import write
 
 
 def store_reports(context: UploadContext, outcomes: Sequence[tuple[Claimed, Outcome[ClosedReply]]]) -> None:

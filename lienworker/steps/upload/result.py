@@ -11,21 +11,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from lienworker.gateway.fates import Fate, Stored
-from lienworker.gateway.fitting import FitResult, fit_stored
-from lienworker.gateway.outcomes import Outcome
-from lienworker.gateway.taking_apart import Item, deliver_in_parts
-from lienworker.gateway.wire import ResultsReply
+from lienworker.data_folder import DataFolder
+from lienworker.db.database import write
+from lienworker.hubs.gateway.bisect import Item, deliver_in_parts
+from lienworker.hubs.gateway.delivery_result import Fate, Stored
+from lienworker.hubs.gateway.outcomes import Outcome
+from lienworker.hubs.gateway.sanitize import FitResult, fit_stored
+from lienworker.hubs.gateway.wire import ResultsReply
 from lienworker.outbox import breaker, uploads
-from lienworker.outbox.entries import Claimed
 from lienworker.outbox.parcel_order import result_rows
+from lienworker.outbox.rows import Claimed
 from lienworker.outbox.uploads import Claim, claim_uploads
 from lienworker.steps.upload.apply import settle_batch
 from lienworker.steps.upload.call import guarded
 from lienworker.steps.upload.context import UploadContext
 from lienworker.steps.upload.order import keep_order
-from lienworker.store.database import write
-from lienworker.store.folder import DataFolder
 from lienworker.store.pending import item as result_item
 from lienworker.store.pending import remove_pending
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from lienworker.gateway.fates import FailedAlone, Fate, RefusedAlone, Stored, Undecided
-from lienworker.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
+from lienworker.hubs.gateway.delivery_result import FailedAlone, Fate, RefusedAlone, Stored, Undecided
+from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
 from lienworker.outbox.breaker import LEAST_BLAME, REMEMBERED, Known
 from lienworker.steps.in_flight import AfterCall
 

@@ -1,0 +1,235 @@
+"""The one database of a process, and the one way to write to it.
+
+Peewee keeps a connection (and its transaction) per thread. So all database work is done in plain synchronous code on
+the thread that needs it, never in a coroutine: two coroutines on one thread would share one transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import peewee
+
+from lienworker.data_folder import DataFolder, create_private
+from lienworker.db.usage import opening
+from lienworker.errors import InputError, StoreError
+from lienworker.failpoints import reach
+from lienworker.trust import trust_data_folder
+
+if TYPE_CHECKING:
+    import sqlite3
+else:
+    # The very library that Peewee uses (it prefers `pysqlite3` where that is installed): a second copy of SQLite in one
+    # process would know nothing of the first one's locks, and drop them. So nothing else imports `sqlite3`.
+    sqlite3 = peewee.sqlite3
+
+SQLITE_VERSION: str = sqlite3.sqlite_version
+#: Seconds that a writer waits for another one. Our own transactions take milliseconds; a rude one may take longer.
+BUSY_TIMEOUT = 30
+#: What the database itself can raise: locked, full, damaged. Statements for many rows raise sqlite3's own.
+DATABASE_TROUBLE = (peewee.DatabaseError, sqlite3.Error)
+
+#: A file that was opened while its disk was read-only stays so for that connection; after an I/O error a new one is
+#: the safe way on.
+_STALE = ("readonly database", "disk I/O error")
+_DAMAGE = ("malformed", "not a database", "corrupt")
+
+
+class Database(peewee.SqliteDatabase):
+    def rollback(self) -> None:
+        """A full disk ends a transaction by itself: then nothing is to be undone, and the first error is to be told."""
+        if self.connection().in_transaction:  # type: ignore[no-untyped-call]
+            super().rollback()
+
+
+class _Thread(threading.local):
+    """What a thread does once its transaction is committed."""
+
+    def __init__(self) -> None:
+        self.afterwards: list[Callable[[], None]] = []
+
+
+database: peewee.SqliteDatabase = Database(None)
+_writing = threading.Lock()
+_thread = _Thread()
+
+
+def open_store(root: Path) -> DataFolder:
+    """Open the database of a data folder, creating both and upgrading an old file."""
+    trust_data_folder(root)
+    folder = DataFolder(root).create()
+    try:
+        with opening(folder):  # switching to WAL does not wait for others by itself
+            _open(folder)
+    except DATABASE_TROUBLE as problem:
+        raise StoreError(f"{folder.database} cannot be used: {problem}. `lienworker doctor` says more.") from None
+    except OSError as problem:
+        raise StoreError(f"The data folder {root} cannot be used: {problem.strerror}.") from None
+    return folder
+
+
+def _open(folder: DataFolder) -> None:
+    from lienworker.db.migrations import migrate
+
+    if folder.salvaged.exists():
+        raise StoreError(f"A repair of {folder.database} was interrupted: `lienworker doctor --repair` finishes it.")
+    begin_file(folder.database)
+    connect(folder.database)
+    migrate()
+
+
+def begin_file(path: Path) -> None:
+    """Create a database that only its owner can read, since it holds the passwords of proxies, unless it is there.
+
+    An empty file learns to give back what is deleted bit by bit: it can do so from its first page on, or never. No
+    pragma of each connection: on a file that has it already, SQLite would write it again, and wait for all writers.
+    """
+    create_private(path)
+    if path.stat().st_size == 0:
+        with closing(connection_to(path)) as new:
+            new.execute("PRAGMA auto_vacuum = incremental")
+            new.execute("PRAGMA journal_mode = wal")
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """A database with what SQLite keeps beside it."""
+    return path, Path(f"{path}-wal"), Path(f"{path}-shm")
+
+
+def connection_to(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection besides the one that Peewee keeps for this thread."""
+    mode = "?mode=ro" if read_only else ""
+    return sqlite3.connect(f"file:{quote(str(path))}{mode}", uri=True, timeout=BUSY_TIMEOUT)
+
+
+def refuse_database(path: Path) -> None:
+    """Keep a person from naming our database as a file to read or write: opening it would drop SQLite's locks."""
+    try:
+        about = path.stat()
+        is_ours = database.database and any(os.path.samestat(about, file.stat()) for file in _existing())
+    except (OSError, ValueError):  # no such file, or no path at all: whoever opens it says so
+        return
+    if is_ours:
+        raise InputError(f"{path} is lienworker's own database; name another file.")
+
+
+def _existing() -> list[Path]:
+    return [file for file in files_of(Path(database.database)) if file.exists()]
+
+
+def is_damage(problem: BaseException | None) -> bool:
+    """Whether SQLite says that the file itself is broken: no other try will do."""
+    return isinstance(problem, DATABASE_TROUBLE) and any(word in str(problem) for word in _DAMAGE)
+
+
+def connect(path: Path) -> None:
+    """Points this process at a database file."""
+    if database.database != str(path):
+        close()
+        database.init(
+            str(path),
+            timeout=BUSY_TIMEOUT,
+            cached_statements=256,
+            pragmas={
+                "journal_mode": "wal",
+                # Durable means power loss too: FULL flushes the log at each commit. Commits are grouped for speed.
+                "synchronous": "full",
+                "foreign_keys": 1,
+                "temp_store": "memory",
+                "cache_size": -16_000,
+                "journal_size_limit": 64 * 1024 * 1024,
+            },
+        )
+
+
+def close() -> None:
+    """Closes this thread's connection; the next use opens a new one."""
+    if not database.is_closed():
+        database.close()
+
+
+@contextmanager
+def write(name: str) -> Iterator[None]:
+    """The only way to write: one IMMEDIATE transaction. No network and no waiting inside.
+
+    The name is what tests call the points right before and right after its commit.
+    """
+    if database.in_transaction():
+        raise RuntimeError("a write inside a write: pass the work to the outer transaction instead")
+    _thread.afterwards = []
+    try:
+        with _in_turn(), database.atomic("IMMEDIATE"):
+            yield
+            reach(name, "before_commit")
+    except DATABASE_TROUBLE as problem:
+        if any(word in str(problem) for word in _STALE):
+            close()
+        raise
+    reach(name, "after_commit")
+    for act in _thread.afterwards:
+        act()
+
+
+def after_commit(act: Callable[[], None]) -> None:
+    """Does this when the transaction at hand is committed, and not at all when it comes to nothing.
+
+    A log line belongs here: it would tell what may yet be undone, and whoever reads the log slowly would have all
+    writers wait.
+    """
+    if not database.in_transaction():
+        raise RuntimeError("there is no transaction to follow")
+    _thread.afterwards.append(act)
+
+
+@contextmanager
+def _in_turn() -> Iterator[None]:
+    """Writers of this process queue up here: SQLite has them sleep, longer each time, while the file is free again.
+
+    Only a courtesy: whoever waits too long goes on and lets SQLite say that the database is locked.
+    """
+    mine = _writing.acquire(timeout=BUSY_TIMEOUT)
+    try:
+        yield
+    finally:
+        if mine:
+            _writing.release()
+
+
+def storable(text: str) -> str:
+    """Text that SQLite takes: a broken character (half a surrogate pair) becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def execute(sql: str, params: Sequence[Any] = ()) -> sqlite3.Cursor:
+    """One statement as it is. Hot paths use this: building a query object costs more than running it."""
+    cursor: sqlite3.Cursor = database.execute_sql(sql, params)
+    return cursor
+
+
+def execute_many(sql: str, rows: Iterable[Sequence[Any]]) -> int:
+    """One statement for many rows; gives the number of rows changed in all."""
+    cursor: sqlite3.Cursor = database.connection().cursor()
+    cursor.executemany(sql, rows)
+    return cursor.rowcount
+
+
+def all_rows(sql: str, params: Sequence[Any] = ()) -> list[Any]:
+    return execute(sql, params).fetchall()
+
+
+def one_row(sql: str, params: Sequence[Any] = ()) -> Any:
+    return execute(sql, params).fetchone()
+
+
+def dict_rows(sql: str, params: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:
+    """Rows as dictionaries, one by one: for listings and exports of any length."""
+    cursor = execute(sql, params)
+    names = [column[0] for column in cursor.description]
+    for row in cursor:
+        yield dict(zip(names, row, strict=True))

@@ -1,0 +1,150 @@
+"""The outbox, and what decides when a row of it may go: hosts, breakers, pauses, workers."""
+
+from __future__ import annotations
+
+from peewee import AutoField, CompositeKey, FloatField, IntegerField, TextField
+
+from lienworker.db.models.base import Base
+
+
+class OutboxRow(Base):
+    """One step that is to be done for a task, and where it stands (`Topic` and `State` in outbox.states)."""
+
+    id = AutoField()
+    topic = TextField()
+    task_id = TextField(null=True)
+    generation = IntegerField()
+    host = TextField(default="")  # of a fetch; after a blank the proxy, where the task has its own
+    queue = TextField()
+    priority = IntegerField()
+    rank = IntegerField(null=True)  # generated from queue and priority: 1..4 urgent, 11..14 default
+    payload = TextField(null=True)  # what a report says, as an object
+    state = TextField()
+    due_at = IntegerField()
+    attempts = IntegerField(default=0)
+    alone = IntegerField(default=0)  # flag: a holder died with it, so it is claimed without neighbors
+    lease_token = TextField(null=True)  # the holder and the number of its claim
+    lease_until = IntegerField(null=True)
+    message_id = TextField(null=True)  # the last message that led to a claim
+    reason = TextField(null=True)
+    fingerprint = TextField(null=True)  # the same for the same error on many rows
+    created_at = IntegerField()
+    finished_at = IntegerField(null=True)
+    parcel_key = TextField(null=True)  # whose result an upload carries: these keep their order
+    blame = IntegerField(default=0)  # how often it failed while others went through
+    seen_successes = IntegerField(null=True)  # Breaker.successes when it last failed
+
+    class Meta:
+        table_name = "outbox"
+
+
+class Attempt(Base):
+    """A try of a step that failed."""
+
+    id = AutoField()
+    outbox_id = IntegerField()
+    task_id = TextField()
+    topic = TextField()
+    at = TextField()
+    reason = TextField()
+    error = TextField()
+
+    class Meta:
+        table_name = "attempts"
+
+
+class Host(Base):
+    """A site, and when it may be asked again."""
+
+    host = TextField(primary_key=True)
+    delay = FloatField(null=True)  # seconds between two requests, as the platform asks; NULL: the setting's
+    concurrency = IntegerField(null=True)  # open requests; NULL: the setting's
+    next_allowed_at = IntegerField(default=0)
+    cooling_until = IntegerField(default=0)
+    failures_in_a_row = IntegerField(default=0)
+    failing_since = IntegerField(null=True)
+    reason = TextField(null=True)  # why it cools
+    robots_delay = FloatField(null=True)  # seconds, as robots.txt asks: the longer one counts
+    served = IntegerField(default=0)  # fetches that went well, ever
+    failed = IntegerField(default=0)
+
+    class Meta:
+        table_name = "hosts"
+        without_rowid = True
+
+
+class Breaker(Base):
+    """Whether calls to an endpoint of the Gateway go out."""
+
+    endpoint = TextField(primary_key=True)
+    is_open = IntegerField(default=0)  # flag
+    is_probing = IntegerField(default=0)  # flag
+    retry_at = IntegerField(default=0)  # when the next probe may go out, or when this one counts as lost
+    failures = IntegerField(default=0)  # in a row
+    successes = IntegerField(default=0)  # ever
+    recent_tries = FloatField(default=0)  # first tries of rows, fading: how lossy the way is
+    recent_failures = FloatField(default=0)
+    kind = TextField(null=True)
+    words = TextField(null=True)
+    since = TextField(null=True)
+    last_calls = TextField(default="")  # a letter for each, the newest last
+    last_call_at = IntegerField(default=0)
+
+    class Meta:
+        table_name = "breakers"
+        without_rowid = True
+
+
+class DeliveredParcel(Base):
+    """The newest result of a parcel that the Gateway has; an older one is never sent after it."""
+
+    parcel_key = TextField(primary_key=True)
+    task_id = TextField()
+    fetched_at = TextField()
+    generation = IntegerField()
+
+    class Meta:
+        table_name = "delivered_parcels"
+        without_rowid = True
+
+
+class Pause(Base):
+    """Why a lane rests."""
+
+    lane = TextField()  # intake, fetch or upload
+    cause = TextField()
+    since = TextField()
+    words = TextField()
+
+    class Meta:
+        table_name = "pauses"
+        primary_key = CompositeKey("lane", "cause")
+        without_rowid = True
+
+
+class Worker(Base):
+    """A process that may hold leases."""
+
+    holder = TextField(primary_key=True)
+    kind = TextField()
+    pid = IntegerField()
+    slots = IntegerField()  # batches that it works on at once
+    beat = IntegerField(default=0)  # counts up while it lives
+    started_at = TextField()
+    seen_at = TextField()  # for people; leases go by the beat
+
+    class Meta:
+        table_name = "workers"
+        without_rowid = True
+
+
+class Turn(Base):
+    """Who does what only one process may do."""
+
+    name = TextField(primary_key=True)
+    holder = TextField()
+    taken_at = TextField()
+
+    class Meta:
+        table_name = "turns"
+        without_rowid = True

@@ -1,0 +1,119 @@
+"""What people did, what parsers gave, and what is remembered."""
+
+from __future__ import annotations
+
+from peewee import AutoField, BlobField, CompositeKey, IntegerField, TextField
+
+from lienworker.db.models.base import Base
+
+
+class Import(Base):
+    """A file that was imported, and what its rows came to."""
+
+    id = AutoField()
+    name = TextField()
+    status = TextField()  # running, done or stopped
+    rows = IntegerField(default=0)
+    added = IntegerField(default=0)
+    known = IntegerField(default=0)
+    refreshed = IntegerField(default=0)
+    rejected = IntegerField(default=0)
+    rejects_path = TextField(null=True)
+    started_at = TextField()
+    finished_at = TextField(null=True)
+
+    class Meta:
+        table_name = "imports"
+
+
+class Action(Base):
+    """Who did what by hand, and to how many."""
+
+    id = AutoField()
+    at = TextField()
+    who = TextField()
+    action = TextField()
+    what = TextField()
+    n = IntegerField()
+
+    class Meta:
+        table_name = "audit"
+
+
+class Fact(Base):
+    """A small thing that must survive a restart."""
+
+    name = TextField(primary_key=True)
+    value = TextField()
+    at = TextField()
+
+    class Meta:
+        table_name = "facts"
+        without_rowid = True
+
+
+class DoomedFile(Base):
+    """A raw file that is to be removed: no row needs it any more."""
+
+    path = TextField(primary_key=True)
+    name = TextField()  # the parcel's or the task's id, from which the file's name was made
+
+    class Meta:
+        table_name = "doomed_files"
+        without_rowid = True
+
+
+class Run(Base):
+    """One pass of the parsers over stored pages."""
+
+    id = AutoField()
+    kind = TextField()
+    what = TextField()  # which pages, in words
+    started_at = TextField()
+    finished_at = TextField(null=True)
+    versions = TextField(default="{}")  # platform: version, as an object
+    pages = IntegerField(default=0)
+    changed = IntegerField(default=0)
+    unchanged = IntegerField(default=0)
+    failed = IntegerField(default=0)
+
+    class Meta:
+        table_name = "runs"
+
+
+class RunPage(Base):
+    """What one page gave in a run."""
+
+    run_id = IntegerField()
+    task_id = TextField()
+    platform = TextField(null=True)
+    state = TextField(null=True)
+    county = TextField(null=True)
+    parcel_id = TextField(null=True)
+    reason = TextField(null=True)  # why it gave no record
+    data = BlobField(null=True)  # the record: JSON, compressed by zlib
+
+    class Meta:
+        table_name = "run_pages"
+        primary_key = CompositeKey("run_id", "task_id")
+        without_rowid = True
+
+
+class FieldHistory(Base):
+    """How often each field was there in a county's pages: what the drift guard goes by."""
+
+    platform = TextField()
+    state = TextField()
+    county = TextField()  # (host) where it is not known
+    recent = TextField(default="[]")  # the newest pages, oldest first: numbers whose bits are fields
+    pages = IntegerField(default=0)  # those before them
+    counts = TextField(default="{}")  # in how many of these each field was there
+    paused_at = TextField(null=True)  # set while the guard keeps the county back
+    words = TextField(null=True)
+    sample_task = TextField(null=True)
+    sample_path = TextField(null=True)
+
+    class Meta:
+        table_name = "field_history"
+        primary_key = CompositeKey("platform", "state", "county")
+        without_rowid = True

@@ -1,0 +1,88 @@
+"""What is to be scraped, and what came of it: tasks, pages, results."""
+
+from __future__ import annotations
+
+from peewee import CompositeKey, IntegerField, TextField
+
+from lienworker.db.models.base import Base
+
+
+class Task(Base):
+    """A parcel's page that is to be scraped, and how far that is."""
+
+    task_id = TextField(primary_key=True)  # the hub's, or `p-` and a hash of the address
+    source = TextField()  # a word of store.tasks.Source
+    platform = TextField(null=True)  # NULL until a page has shown it
+    state = TextField(null=True)  # of the US, as two letters
+    county = TextField(null=True)
+    parcel_id = TextField(null=True)
+    url = TextField(null=True)  # '' where it was lost with a damaged database
+    target_json = TextField(default="{}")  # what else the task asks for, as an object
+    queue = TextField(default="default")  # urgent or default
+    priority = IntegerField(default=3)  # 1 (first) to 4
+    status = TextField(default="pending")  # a word of store.tasks.STATUSES
+    generation = IntegerField(default=1)  # counts retries and refreshes; pages, results and steps carry it
+    attempts = IntegerField(default=0)  # tries in this generation
+    reason = TextField(null=True)  # why the last try failed, as a short word
+    last_error = TextField(null=True)  # and in a sentence
+    import_id = IntegerField(null=True)  # the import that answers for it
+    created_at = TextField()  # by the hub's clock, where it came from there
+    received_at = TextField()
+    updated_at = TextField()
+    completed_at = TextField(null=True)  # when it ended, also when it failed
+    expires_at = TextField(null=True)
+    proxy = TextField(null=True)  # the task's own, with credentials: never shown
+
+    class Meta:
+        table_name = "tasks"
+
+
+class Page(Base):
+    """A fetched page, or one of several parts that a result is made from; its bytes are in a file."""
+
+    task_id = TextField()
+    generation = IntegerField()
+    path = TextField()
+    sha256 = TextField()  # of the bytes before compression, in hex
+    size = IntegerField()  # bytes before compression
+    url = TextField()  # after redirects
+    status = IntegerField()  # of HTTP
+    content_type = TextField()
+    charset = TextField(null=True)
+    etag = TextField(null=True)
+    last_modified = TextField(null=True)
+    fetched_at = TextField()
+    fetch_ms = IntegerField()
+    purged_at = TextField(null=True)  # when its file was let go of
+    part = TextField(default="page")  # `page` where a task has one page
+
+    class Meta:
+        table_name = "pages"
+        primary_key = CompositeKey("task_id", "generation", "part")
+
+
+class Result(Base):
+    """What a task's page said; a newer result takes the older one's row."""
+
+    task_id = TextField(primary_key=True)
+    generation = IntegerField()
+    parcel_id = TextField(null=True)
+    platform = TextField()
+    state = TextField(null=True)
+    county = TextField(null=True)
+    data = TextField()  # the record, as an object
+    json_path = TextField(null=True)  # the file in pending/, until it is delivered or archived
+    html_path = TextField(null=True)  # the raw page; NULL for a result that no page is behind
+    raw_sha256 = TextField()  # of that page
+    fetched_at = TextField()
+    confirmed_at = TextField(null=True)  # when the site last said that nothing has changed
+    parser_version = TextField()
+    scraped_at = TextField()
+    parse_duration_ms = IntegerField()
+    synced = IntegerField(default=0)  # flag: the hub has it
+    sync_attempts = IntegerField(default=0)
+    last_error = TextField(null=True)
+    stays_here = IntegerField(default=0)  # flag: a list of parcels, which is not to be delivered
+
+    class Meta:
+        table_name = "results"

@@ -1,0 +1,256 @@
+"""Makes a result fit for the Gateway before it is sent, or says why that cannot be done.
+
+One item that the Gateway cannot read rejects its whole batch without a word of detail, so none may leave unchecked.
+Inside `data` a value that it would choke on is mended and the change is named. The four keys are never mended:
+a changed key is another parcel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from lienworker.hubs.gateway.jsontext import MAX_DEPTH
+from lienworker.hubs.gateway.plain import is_plain_object
+
+KEY_LIMITS = {"parcel_id": 255, "platform": 64, "state": 8, "county": 255}
+LARGEST_EXACT_INT = 2**53
+LARGEST_DURATION_MS = 2**31 - 1
+_MOST_CHANGES = 20
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_STRICT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z")
+_FIELDS = ("task_id", *KEY_LIMITS, "data", "scraped_at", "parse_duration_ms", "raw_html_hash")
+
+
+class WrittenItem(dict[str, Any]):
+    """An item whose JSON is written already; what it is about can be asked for, its data is in the text alone."""
+
+    def __init__(self, item: Mapping[str, Any], text: str) -> None:
+        super().__init__(item)
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class FitResult:
+    """An item that can be sent, and what was changed to make it so."""
+
+    item: dict[str, Any]
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """An item that must not be sent. `reason` is a stable word, `detail` the sentence for people."""
+
+    reason: str
+    detail: str
+
+
+class _UnfitError(Exception):
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+def fit_result(item: object) -> FitResult | Unfit:
+    """The item with every value as the Gateway wants it."""
+    if not isinstance(item, Mapping):
+        return Unfit("not_an_object", "The result is not an object.")
+    changes: list[str] = []
+    try:
+        fit = _fit(item, changes)
+    except _UnfitError as problem:
+        return Unfit(problem.reason, problem.detail)
+    if len(changes) > _MOST_CHANGES:
+        changes[_MOST_CHANGES:] = [f"and {len(changes) - _MOST_CHANGES} more"]
+    return FitResult(fit, tuple(changes))
+
+
+def fit_stored(item: Mapping[str, Any], data: str) -> FitResult | Unfit:
+    """The same for an item whose data is stored as JSON: where nothing in it needs mending, it is not even decoded."""
+    if not is_plain_object(data):
+        return fit_result({**item, "data": json.loads(data)})
+    fitted = fit_result({**item, "data": {}})
+    if isinstance(fitted, Unfit):
+        return fitted
+    about = {name: value for name, value in fitted.item.items() if name != "data"}
+    head = json.dumps(about, separators=(",", ":"))
+    return FitResult(WrittenItem(about, f'{head[:-1]},"data":{data}}}'), fitted.changes)
+
+
+def results_body(items: Sequence[Mapping[str, Any]]) -> bytes:
+    """The body of a call of `/internal/results`. Raises ValueError or TypeError for what is no JSON."""
+    return f"[{','.join(map(_written, items))}]".encode("ascii")
+
+
+def _written(item: Mapping[str, Any]) -> str:
+    if isinstance(item, WrittenItem):
+        return item.text
+    return json.dumps(item, allow_nan=False, separators=(",", ":"))
+
+
+def _fit(item: Mapping[Any, Any], changes: list[str]) -> dict[str, Any]:
+    fit: dict[str, Any] = {"task_id": _task_id(item.get("task_id"), changes)}
+    for name, limit in KEY_LIMITS.items():
+        fit[name] = _key(name, item.get(name), limit, changes)
+    data = item.get("data")
+    if not isinstance(data, Mapping):
+        raise _UnfitError("data_not_object", f"data is {_type(data)}, not an object.")
+    fit["data"] = Cleaner(changes).clean(data, "data")
+    fit["scraped_at"] = _scraped_at(item.get("scraped_at"), changes)
+    fit["parse_duration_ms"] = _duration(item.get("parse_duration_ms"), changes)
+    if item.get("raw_html_hash"):
+        fit["raw_html_hash"] = Cleaner(changes).text(str(item["raw_html_hash"]), "raw_html_hash")
+    changes.extend(f"{name!s:.60}: not in the contract, left out" for name in item if name not in _FIELDS)
+    return fit
+
+
+def _type(value: object) -> str:
+    return "missing" if value is None else f"of type {type(value).__name__}"
+
+
+def _plain_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _task_id(value: object, changes: list[str]) -> str:
+    if _plain_int(value):
+        changes.append("task_id: number made text")
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise _UnfitError("task_id_missing", f"task_id is {_type(value) if value != '' else 'empty'}.")
+    return Cleaner(changes).text(value, "task_id")
+
+
+def _key(name: str, value: object, limit: int, changes: list[str]) -> str:
+    if _plain_int(value):
+        value = str(value)
+        changes.append(f"{name}: number made text")
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise _UnfitError("incomplete_key", f"{name} is empty; the Gateway stores by all four keys.")
+    if not isinstance(value, str):
+        raise _UnfitError("key_not_text", f"{name} is {_type(value)}, not text.")
+    if len(value) > limit:
+        raise _UnfitError("key_too_long", f"{name} has {len(value)} characters; the Gateway takes {limit}.")
+    if "\0" in value or _SURROGATE.search(value):
+        raise _UnfitError("key_not_storable", f"{name} has a character that no database stores.")
+    return value
+
+
+def _scraped_at(value: object, changes: list[str]) -> str:
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        if isinstance(value, str) and _STRICT.fullmatch(value):
+            return value
+        if moment.tzinfo is None:
+            raise ValueError("no time zone")
+        fit = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        raise _UnfitError("scraped_at_unreadable", f"scraped_at is not a time with a zone: {value!s:.60}") from None
+    if value != fit:
+        changes.append("scraped_at: rewritten as RFC 3339 UTC")
+    return fit
+
+
+def _duration(value: object, changes: list[str]) -> int:
+    convert: Callable[[Any], float] = float
+    try:
+        number = 0.0 if isinstance(value, bool) else convert(value)
+        fit = min(max(round(number), 0), LARGEST_DURATION_MS)
+    except (TypeError, ValueError, OverflowError):
+        fit = 0
+    if not _plain_int(value) or value != fit:
+        changes.append(f"parse_duration_ms: {value!s:.40} made {fit}")
+    return fit
+
+
+class Cleaner:
+    """Makes any value safe JSON for the Gateway and its database, and notes what it changed."""
+
+    def __init__(self, changes: list[str]) -> None:
+        self._changes = changes
+
+    def clean(self, value: Any, path: str, depth: int = 0) -> Any:
+        if depth > MAX_DEPTH:
+            raise _UnfitError("too_deep", f"data is nested more than {MAX_DEPTH} levels deep.")
+        if isinstance(value, str):
+            return self.text(value, path)
+        if isinstance(value, Mapping):
+            return self._mapping(value, path, depth)
+        if isinstance(value, list | tuple):
+            return [self.clean(inner, f"{path}[{n}]", depth + 1) for n, inner in enumerate(value)]
+        return self._scalar(value, path)
+
+    def text(self, value: str, path: str) -> str:
+        if "\0" in value:
+            self._note(path, "NUL removed")
+            value = value.replace("\0", "")
+        if _SURROGATE.search(value):
+            self._note(path, "half a character replaced")
+            value = _SURROGATE.sub("\ufffd", value)
+        return value
+
+    def _scalar(self, value: Any, path: str) -> Any:
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            return (
+                value
+                if abs(value) <= LARGEST_EXACT_INT
+                else self._noted(path, "large integer made text", _digits(value))
+            )
+        if isinstance(value, float):
+            return value if math.isfinite(value) else self._noted(path, f"{value} made null", None)
+        return self._noted(path, f"{type(value).__name__} made text", self.text(str(value), path))
+
+    def _mapping(self, value: Mapping[Any, Any], path: str, depth: int) -> dict[str, Any]:
+        fit: dict[str, Any] = {}
+        for key, inner in value.items():
+            name = self._free_name(self.text(str(key), f"{path}.{key!s:.60}"), fit, path)
+            fit[name] = self.clean(inner, f"{path}.{name:.60}", depth + 1)
+        return fit
+
+    def _free_name(self, name: str, taken: Mapping[str, Any], path: str) -> str:
+        # Two names may become one when their NULs go; neither value is to be lost.
+        number, free = 1, name
+        while free in taken:
+            number += 1
+            free = f"{name}_{number}"
+        if free != name:
+            self._note(path, f"{name:.60} renamed {free:.60}")
+        return free
+
+    def _noted(self, path: str, words: str, value: Any) -> Any:
+        self._note(path, words)
+        return value
+
+    def _note(self, path: str, words: str) -> None:
+        shown = _SURROGATE.sub("\ufffd", path.replace("\0", ""))
+        self._changes.append(f"{shown[-120:]}: {words}")
+
+
+def _digits(number: int) -> str:
+    try:
+        return str(number)
+    except ValueError:  # more than 4,300 digits
+        return hex(number)
+
+
+def clean_text(value: Mapping[str, Any]) -> str:
+    """An object as JSON that every reader takes; for metadata and heartbeats, where nobody reads the changes."""
+    with contextlib.suppress(TypeError, ValueError, RecursionError):  # what JSON has no words for is mended below
+        text = json.dumps(value)
+        if is_plain_object(text):
+            return text
+    try:
+        return json.dumps(Cleaner([]).clean(value, ""))
+    except _UnfitError:
+        return "null"

@@ -1,0 +1,190 @@
+"""What people do to rows on their way to the Gateway: find them, hold, release, discard, make them ready for a replay.
+
+Each action changes only what it names, says how many rows that were, and is in the audit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import all_rows, dict_rows, one_row, write
+from lienworker.outbox import breaker, transitions
+from lienworker.outbox.deliveries import held_or_waiting
+from lienworker.outbox.states import UPLOADS, State, sql_list
+from lienworker.outbox.uploads import ENDPOINTS
+from lienworker.store.audit import note_action
+
+_UPLOADS = sql_list(UPLOADS)
+#: Rows in one transaction, so that workers get their turn in between.
+_CHUNK = 1000
+#: What each verb can be done to.
+STATES_OF: dict[str, tuple[State, ...]] = {
+    "replay": (State.WAITING, State.PARKED, State.HELD),
+    "hold": (State.WAITING,),
+    "release": (State.HELD,),
+    "discard": (State.WAITING, State.HELD, State.PARKED),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """What rows are looked for by; what is None does not count."""
+
+    ids: tuple[int, ...] = ()
+    state: str | None = None
+    topic: str | None = None
+    reason: str | None = None
+    county: str | None = None
+    fingerprint: str | None = None
+    since_ms: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self == RowFilter()
+
+    def in_words(self) -> str:
+        names = ("state", "topic", "reason", "county", "fingerprint")
+        said = [f"{name}={value}" for name in names if (value := getattr(self, name)) is not None]
+        said += [f"ids {' '.join(map(str, self.ids))[:500]}"] if self.ids else []
+        said += [f"since {rfc3339(self.since_ms)}"] if self.since_ms is not None else []
+        return " ".join(said) or "all"
+
+
+def _conditions(wanted: RowFilter) -> tuple[str, list[Any]]:
+    parts, values = [f"o.topic IN {_UPLOADS}"], []
+    for name in ("state", "topic", "reason", "fingerprint"):
+        if (value := getattr(wanted, name)) is not None:
+            parts.append(f"o.{name} = ?")
+            values.append(value)
+    if wanted.county is not None:
+        parts.append("t.county = ?")
+        values.append(wanted.county)
+    if wanted.since_ms is not None:
+        parts.append("coalesce(o.finished_at, o.created_at) >= ?")
+        values.append(wanted.since_ms)
+    if wanted.ids:
+        parts.append("o.id IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(wanted.ids))
+    return " AND ".join(parts), values
+
+
+def find_rows(wanted: RowFilter, limit: int) -> list[dict[str, Any]]:
+    """Rows that fit, oldest first."""
+    condition, values = _conditions(wanted)
+    sql = (
+        "SELECT o.id, o.topic, o.state, o.reason, o.task_id, t.county, t.parcel_id, o.attempts, o.blame, o.due_at,"
+        " o.created_at, o.finished_at, o.fingerprint FROM outbox o JOIN tasks t ON t.task_id = o.task_id"
+        f" WHERE {condition} ORDER BY o.id LIMIT ?"
+    )
+    return list(dict_rows(sql, (*values, limit)))
+
+
+def find_ids(
+    wanted: RowFilter, states: Sequence[str], reasons: Sequence[str] | None = None, *, but_not: str = ""
+) -> list[int]:
+    """The ids of rows that fit and are in one of these states (held ones for one of these reasons)."""
+    condition, values = _conditions(wanted)
+    sql = (
+        f"SELECT o.id FROM outbox o JOIN tasks t ON t.task_id = o.task_id WHERE {condition}"
+        " AND o.state IN (SELECT value FROM json_each(?)) AND coalesce(o.reason, '') <> ?"
+        " AND (o.state <> 'held' OR ? IS NULL OR o.reason IN (SELECT value FROM json_each(?))) ORDER BY o.id"
+    )
+    chosen = json.dumps(list(reasons)) if reasons is not None else None
+    return [
+        row[0] for row in all_rows(sql, (*values, json.dumps(list(states)), but_not or "-", chosen, chosen or "[]"))
+    ]
+
+
+def left_out_by(verb: str) -> str:
+    """The reason that makes a verb pointless for a row.
+
+    A result whose raw file was discarded can never go, and what standalone holds stays held while it is standalone.
+    """
+    return {"replay": "raw_discarded", "release": held_or_waiting()[1] or ""}.get(verb, "")
+
+
+def ids_for(verb: str, wanted: RowFilter) -> list[int]:
+    """The rows that fit and that the verb does something to."""
+    return find_ids(wanted, STATES_OF[verb], but_not=left_out_by(verb))
+
+
+def why_not_sent(row_id: int) -> str | None:
+    """Why a row that was named is not among those to replay; None for one that the Gateway has, or needs no more."""
+    found = one_row("SELECT topic, state, reason FROM outbox WHERE id = ?", (row_id,))
+    if found is None:
+        return f"There is no row {row_id}. `lienworker outbox list` shows what there is."
+    topic, state, reason = found
+    if topic not in ENDPOINTS:
+        return f"Row {row_id} is no upload ({topic})."
+    if state in {State.DELIVERED, State.SUPERSEDED}:
+        return None
+    rest = {
+        State.HELD: "; `--include-held` sends it",
+        State.LEASED: "; another process is sending it",
+        State.WAITING: ", and the other options leave it out",
+    }
+    return f"Row {row_id} is {state}{f' ({reason})' if reason else ''}{rest.get(state, '')}."
+
+
+def hold_rows(ids: Sequence[int], what: str) -> int:
+    return _change(ids, "hold", what, lambda chunk: transitions.hold(chunk, "operator"))
+
+
+def release_rows(ids: Sequence[int], what: str) -> int:
+    """They may go. In standalone mode nothing does: there they are held as all else is, and go with it."""
+    return _change(ids, "release", what, lambda chunk: transitions.release_uploads(chunk, *held_or_waiting()))
+
+
+def discard_rows(ids: Sequence[int], what: str) -> int:
+    """Rows that a person gives up. A result is never sent without its raw file: it is parked if that is discarded."""
+    return _change(ids, "discard", what, transitions.discard)
+
+
+def ready_for_replay(ids: Sequence[int], what: str) -> int:
+    """A person asks for these now: they wait, forgiven, and every breaker probes at once.
+
+    A result whose raw file was discarded stays parked: it would wait for ever, without a reason.
+    """
+    n = _change(ids, "replay", what, transitions.replay)
+    with write("replay_probe"):
+        breaker.probe_now()
+    return n
+
+
+def _change(ids: Sequence[int], action: str, what: str, transition: Callable[[Sequence[int]], int]) -> int:
+    """Take rows through a transition, a chunk a transaction; return how many changed."""
+    changed = 0
+    for start in range(0, len(ids), _CHUNK):
+        chunk = ids[start : start + _CHUNK]
+        with write("rows_by_hand"):
+            n = transition(chunk)
+            if n:
+                note_action(action, what, n)
+        changed += n
+    return changed
+
+
+def fates_of(ids: Sequence[int]) -> dict[str, int]:
+    """How many of these rows are in which state."""
+    counts: dict[str, int] = {}
+    for start in range(0, len(ids), 10_000):
+        sql = "SELECT state, count(*) FROM outbox WHERE id IN (SELECT value FROM json_each(?)) GROUP BY 1"
+        for state, n in all_rows(sql, (json.dumps(list(ids[start : start + 10_000])),)):
+            counts[state] = counts.get(state, 0) + n
+    return counts
+
+
+def lanes_in_figures() -> list[dict[str, Any]]:
+    """Each lane to the Gateway: how much in which state, and how old the oldest that waits is."""
+    lanes = []
+    for topic, endpoint in ENDPOINTS.items():
+        counts = dict(all_rows("SELECT state, n FROM tally WHERE kind = 'outbox' AND topic = ? AND n > 0", (topic,)))
+        # To the minute, from the kept table: looking for it among a million rows takes seconds.
+        minute = one_row("SELECT min(minute) FROM waiting_since WHERE topic = ? AND host = '' AND n > 0", (topic,))[0]
+        age = max(0, now_ms() // 1000 - minute * 60) if minute else None
+        lanes.append({"topic": topic, "endpoint": endpoint, "states": counts, "oldest_seconds": age})
+    return lanes

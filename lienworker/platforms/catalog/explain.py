@@ -1,0 +1,127 @@
+"""Which rule found what, and what it saw: for the developer of a parser.
+
+Rules are asked again, one by one, about a page that was parsed already. What no rule explains was worked out by the
+platform's own code; then it is said where on the page the value stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lienworker.platforms.core.base import Page, Platform, Record, Target
+from lienworker.platforms.reading import Grid, Names, Pair, read
+from lienworker.platforms.reading.canon import field_of
+from lienworker.platforms.reading.elements import lines_of, text_of
+from lienworker.platforms.reading.gridfacts import facts_of
+from lienworker.platforms.rules import RulePlatform
+from lienworker.platforms.selectors import SelectorPlatform
+
+_LONGEST_SEEN = 300
+
+
+@dataclass(frozen=True)
+class Clue:
+    """One field: its value in the record, the rule that looked for it, and the text that the rule saw."""
+
+    field: str
+    value: Any
+    rule: str
+    saw: str
+
+
+def explain(platform: Platform, page: Page, target: Target, record: Record, field: str | None = None) -> list[Clue]:
+    """All that is known about each field of the record; with `field` about that one, found or not.
+
+    Of a page without a record: what each rule saw.
+    """
+    evidence = list(_evidence(platform, page, target))
+    found_names = record or dict.fromkeys(about for about, _, _ in evidence)
+    names = [field] if field else [name for name in found_names if name != "fields"]
+    clues = []
+    for name in names:
+        value = record.get(name)
+        found = [Clue(name, value, rule, saw[:_LONGEST_SEEN]) for about, rule, saw in evidence if about == name]
+        clues += found or [_without_a_rule(platform, page, name, value)]
+    return clues
+
+
+def unused(platform: Platform, page: Page, target: Target) -> list[Pair]:
+    """The labels and values that became no canonical field: what a parser may still learn from."""
+    pairs, _, names = _read_by(platform, page)
+    seen = {_plain(text) for _, _, saw in _by_spots(platform, page, target) for text in saw.split(" | ")}
+    return [pair for pair in pairs if not field_of(pair, names) and _plain(" ".join(pair.lines)) not in seen]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace(" / ", " ").split())
+
+
+def _by_spots(platform: Platform, page: Page, target: Target) -> Iterator[tuple[str, str, str]]:
+    """What is found by its place on the page, whatever its label says."""
+    if isinstance(platform, SelectorPlatform):
+        yield from _by_selectors(platform, page, target)
+        if platform.extends is not None:
+            yield from _by_spots(platform.extends, page, target)
+    elif isinstance(platform, RulePlatform) and platform.spots and not page.is_json:
+        yield from _by_ids(platform, page)
+
+
+def _evidence(platform: Platform, page: Page, target: Target) -> Iterator[tuple[str, str, str]]:
+    if isinstance(platform, SelectorPlatform):
+        yield from _by_selectors(platform, page, target)
+        if platform.extends is not None:
+            yield from _evidence(platform.extends, page, target)
+        return
+    if isinstance(platform, RulePlatform) and platform.spots and not page.is_json:
+        yield from _by_ids(platform, page)
+    pairs, grids, names = _read_by(platform, page)
+    for pair in pairs:
+        if name := field_of(pair, names):
+            section = f" under {pair.section!r}" if pair.section else ""
+            yield name, f"{platform.name}: label {pair.label!r}{section}", " / ".join(pair.lines)
+    for grid in grids:
+        if found := facts_of(grid):
+            yield found[0], f"{platform.name}: table with {len(grid.rows)} rows", " | ".join(grid.head)
+
+
+def _by_selectors(platform: SelectorPlatform, page: Page, target: Target) -> Iterator[tuple[str, str, str]]:
+    here, root = platform.rules_for(target), page.selector.root
+    where = "" if here is platform else f" of county {target.county}"
+    for name, spot in {**here.fields, **here.tables}.items():
+        seen = spot.seen(root)
+        yield name, f"{platform.name}: selector {spot.select!r}{where}", " | ".join(seen) or "(nothing there)"
+
+
+def _by_ids(platform: RulePlatform, page: Page) -> Iterator[tuple[str, str, str]]:
+    for name, (place, _) in platform.spots.items():
+        found = page.selector.root.xpath("//*[@id=$place]", place=place)
+        yield name, f"{platform.name}: id {place!r}", " / ".join(lines_of(found[0])) if found else "(no such id)"
+
+
+def _read_by(platform: Platform, page: Page) -> tuple[list[Pair], list[Grid], Names]:
+    """Pairs and grids as this platform sees them; as anybody would see them where it has no rules of its own."""
+    if isinstance(platform, RulePlatform) and (platform.labels or platform.tables) and not page.is_json:
+        root = page.selector.root
+        return platform.pairs(root), platform.grids(root), platform.names
+    reading = read(page)
+    return reading.pairs, reading.grids, {}
+
+
+def _without_a_rule(platform: Platform, page: Page, name: str, value: Any) -> Clue:
+    if value is None:
+        return Clue(name, None, f"{platform.name}: no rule found it", "")
+    return Clue(name, value, f"{platform.name}: its own code", _where(page, value))
+
+
+def _where(page: Page, value: Any) -> str:
+    """The place on the page of the smallest element that shows the value."""
+    if page.is_json or not isinstance(value, str) or not value.strip():
+        return ""
+    wanted = " ".join(value.split())
+    showing = [element for element in page.selector.root.iter("*") if wanted in text_of(element)]
+    if not showing:
+        return "(not on the page word for word)"
+    smallest = min(showing, key=lambda element: len(text_of(element)))
+    return f"{smallest.getroottree().getpath(smallest)}: {text_of(smallest)}"[:_LONGEST_SEEN]

@@ -1,0 +1,1 @@
+"""The platforms that come with the program, one folder a vendor."""

@@ -1,0 +1,137 @@
+"""The files of tax lien auctions: advertised, sold and unsold, in many heads over years and states.
+
+Comma, tab, pipe or semicolon; the head decides what a column is. Used for pages and for imports.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+
+from lienworker.platforms.core import clean
+from lienworker.platforms.core.base import Page, Record
+from lienworker.platforms.vendors.realauction.file_headers import HEADS
+
+# Where the winning bid is a rate of interest; elsewhere it is dollars.
+RATE_STATES = frozenset({"FL", "AZ"})
+_COLUMN = {word: name for name, words in HEADS.items() for word in words.split("|")}
+_ENOUGH = 3
+_TITLE_LINES = 10
+_NOISE = re.compile(r"[^a-z0-9]+")
+
+
+def column_of(head: str) -> str | None:
+    """What a column holds, by its head; None where the head is unknown."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", head)
+    for text in (spaced, head):
+        if found := _COLUMN.get(_NOISE.sub(" ", text.lower()).strip()):
+            return found
+    return None
+
+
+def delimiter_of(head: str) -> str:
+    return max("|\t,;", key=head.count)
+
+
+def looks_like_auction_file(page: Page) -> bool:
+    """A head of known columns: an id, and a face or an owner."""
+    start = page.text[:4096].lstrip("\ufeff \r\n")
+    return start[:1] not in "<{[" and _head_of(start.splitlines()) is not None
+
+
+def _head_of(lines: list[str]) -> int | None:
+    """The line of the head; a title may stand above it."""
+    return next((n for n, line in enumerate(lines[:_TITLE_LINES]) if _is_head(line)), None)
+
+
+def _is_head(line: str) -> bool:
+    names = [column_of(cell.strip(' "')) for cell in line.split(delimiter_of(line))]
+    known = {name for name in names if name}
+    has_id = "parcel_id" in known or {"block", "lot"} <= known
+    return len(known) >= _ENOUGH and has_id and bool(known & {"face", "owner"})
+
+
+def read_auction_file(text: str, state: str | None = None) -> Iterator[Record]:
+    """One record a row; rows without an id are left out."""
+    lines = text.lstrip("\ufeff").splitlines()
+    start = _head_of(lines)
+    if start is None:
+        start = next((n for n, line in enumerate(lines) if line.strip()), 0)
+    rows = csv.reader(lines[start:], delimiter=delimiter_of(lines[start]) if lines else ",")
+    heads = [head.strip() for head in next(rows, [])]
+    columns = _columns(heads)
+    for row in rows:
+        record = clean.compact(_record(heads, columns, [cell.strip() for cell in row], state))
+        if record.get("parcel_id"):
+            record["fields"]["row"] = rows.dialect.delimiter.join(row)
+            yield record
+
+
+def _columns(heads: list[str]) -> list[str | None]:
+    """What each column holds. A bare `Name` in a file of bids is the bidder's, elsewhere the owner's."""
+    columns = [column_of(head) for head in heads]
+    if not {"bid", "bidder_id", "holder"} & set(columns):
+        return columns
+    named = None if "holder" in columns else "holder"
+    return [named if head.lower() == "name" else column for head, column in zip(heads, columns, strict=True)]
+
+
+def _record(heads: list[str], columns: list[str | None], row: list[str], state: str | None) -> Record:
+    cells: dict[str, list[str]] = {}
+    for name, cell in zip(columns, row, strict=False):
+        if name and cell:
+            cells.setdefault(name, []).append(cell)
+    owners = [name for cell in cells.get("owner", ()) if (name := clean.text(cell))]
+    return {
+        "parcel_id": clean.identifier(_first(cells, "parcel_id")) or _by_block_and_lot(cells),
+        "alternate_ids": {
+            "advertising_number": clean.identifier(_first(cells, "adv_number")),
+            "alternate": clean.identifier(_first(cells, "alternate")),
+        },
+        "owner_name": owners[0] if owners else None,
+        "owner_names": owners,
+        "owner_address": clean.joined(cells.get("owner_address", ()), " "),
+        "property_address": clean.joined(cells.get("situs", ()), " "),
+        "legal_description": clean.joined(cells.get("legal", ()), " "),
+        "assessed_value": clean.money(_first(cells, "assessed")),
+        "market_value": clean.money(_first(cells, "market")),
+        "liens": [_lien(cells, state)],
+        "fields": {head: cell for head, cell in zip(_distinct(heads), row, strict=False) if cell},
+    }
+
+
+def _by_block_and_lot(cells: dict[str, list[str]]) -> str | None:
+    """New Jersey has no number for a parcel but its block, its lot and its qualifier."""
+    if not {"block", "lot"} <= cells.keys():
+        return None
+    return "/".join(cells[name][0] for name in ("block", "lot", "qual") if name in cells)
+
+
+def _lien(cells: dict[str, list[str]], state: str | None) -> Record:
+    """The bid of a row: interest in some states, dollars in the others; unknown where the state is."""
+    bid = clean.number(_first(cells, "bid"))
+    is_rate = (state or "").upper() in RATE_STATES
+    certificate = clean.identifier(_first(cells, "certificate_number"))
+    return {
+        "certificate_number": certificate if certificate != "0" else None,
+        "tax_year": clean.year(_first(cells, "tax_year")),
+        "face_amount": clean.money(_first(cells, "face")),
+        "interest_rate": bid if is_rate else None,
+        "winning_bid": bid if state and not is_rate else None,
+        "holder": clean.text(_first(cells, "holder")),
+        "sale_date": clean.iso_date(_first(cells, "sale_date")),
+        "status": clean.text(_first(cells, "status")),
+    }
+
+
+def _first(cells: dict[str, list[str]], name: str) -> str | None:
+    return cells[name][0] if name in cells else None
+
+
+def _distinct(heads: Iterable[str]) -> Iterator[str]:
+    """Heads come twice (`OWNER NAME|OWNER NAME`); the second is numbered."""
+    times: dict[str, int] = {}
+    for head in heads:
+        times[head] = times.get(head, 0) + 1
+        yield head if times[head] == 1 else f"{head} ({times[head]})"

@@ -1,0 +1,1 @@
+"""What is only read, for people: counts, lists, backlog, export, analysis, health."""

@@ -1,0 +1,81 @@
+"""Figures and times as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from lienworker.db.clock import now_ms, rfc3339, to_ms
+
+_TOPICS = {
+    "fetch": "fetch",
+    "scrape": "scrape",
+    "upload_raw": "raw page to the Gateway",
+    "upload_result": "result to the Gateway",
+    "report_failure": "report to the Gateway",
+}
+
+
+def number(value: Any) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}" if value in (0, 1) or 0.01 <= value <= 0.99 else f"{value:.1%}"
+
+
+def size(value: int) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:,.0f} {unit}" if unit == "bytes" or value >= 10 else f"{value:,.1f} {unit}"
+        value = value / 1000  # type: ignore[assignment]
+    raise AssertionError
+
+
+def seconds(value: float | None) -> str:
+    """A duration in its two largest units."""
+    if value is None:
+        return "–"
+    whole = int(value)
+    if whole < 60:
+        return f"{whole} s"
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    parts = []
+    for name, length in units:
+        n, whole = divmod(whole, length)
+        if n:
+            parts.append(f"{n} {name}")
+        elif parts:
+            break
+    return " ".join(parts[:2])
+
+
+def ago(moment: int | str | None) -> str:
+    """How long ago a time was, given as milliseconds or as text."""
+    if moment is None:
+        return "–"
+    past = (now_ms() - (to_ms(moment) if isinstance(moment, str) else moment)) / 1000
+    return f"{seconds(past)} ago" if past >= 0 else f"in {seconds(-past)}"
+
+
+def at(moment: int | str | None) -> str:
+    """A time to the second, UTC."""
+    if moment is None:
+        return "–"
+    text = moment if isinstance(moment, str) else rfc3339(moment)
+    return text[:19].replace("T", " ")
+
+
+def cut(text: Any, length: int = 80) -> str:
+    whole = "" if text is None else str(text)
+    return whole if len(whole) <= length else whole[: length - 1] + "…"
+
+
+def query(values: Mapping[str, Any], **more: Any) -> str:
+    """A query string without what is empty."""
+    return urlencode({name: value for name, value in {**values, **more}.items() if value not in (None, "")})
+
+
+def topic(name: str) -> str:
+    return _TOPICS.get(name, name)

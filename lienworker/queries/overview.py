@@ -1,0 +1,57 @@
+"""The state of a data folder in one object: what `status` shows and what machines read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import fn
+
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.models import Backlog, Host, dicts, tuples
+from lienworker.queries.backlog import backlog
+from lienworker.queries.health import facts_of
+from lienworker.queries.lists import failures_by_reason
+from lienworker.settings import Settings
+from lienworker.store.tasks import QUEUES
+
+
+def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
+    """Counts from tallies, so it costs the same at a million tasks."""
+    return {
+        "mode": settings.mode,
+        "at": rfc3339(),
+        "data_dir": str(folder.root),
+        "queues": queue_counts(),
+        "failures": failures_by_reason(),
+        "hosts": busy_hosts(),
+        "backlog": backlog(),
+        **facts_of(folder),
+    }
+
+
+def queue_counts() -> dict[str, dict[str, int]]:
+    """What waits in each queue, by step."""
+    counts: dict[str, dict[str, int]] = {queue: {"fetch": 0, "scrape": 0} for queue in QUEUES}
+    steps = Backlog.select(Backlog.topic, Backlog.rank, fn.SUM(Backlog.waiting)).group_by(Backlog.topic, Backlog.rank)
+    for topic, rank, waiting in tuples(steps):
+        queue = "urgent" if rank < 10 else "default"
+        counts[queue][topic] = counts[queue].get(topic, 0) + waiting
+    return counts
+
+
+def busy_hosts(limit: int = 20) -> list[dict[str, Any]]:
+    """Hosts with work, those in trouble first."""
+    waiting = fn.SUM(Backlog.waiting)
+    query = (
+        Host.select(
+            Host.host, waiting.alias("waiting"), Host.delay, Host.cooling_until, Host.failures_in_a_row, Host.reason
+        )
+        .join(Backlog, on=((Backlog.host == Host.host) & (Backlog.topic == "fetch")))
+        .group_by(Host.host)
+        .having(waiting > 0)
+        .order_by(Host.failures_in_a_row.desc(), waiting.desc())
+    )
+    now = now_ms()
+    rows = dicts(query.limit(limit))
+    return [{**row, "cooling_seconds": max(0, row.pop("cooling_until") - now) // 1000} for row in rows]

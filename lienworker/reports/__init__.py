@@ -1,1 +1,0 @@
-"""What comes out for people: exports, archives, figures."""

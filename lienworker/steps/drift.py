@@ -1,0 +1,179 @@
+"""The drift guard: a county whose pages stop giving what they gave is kept back, alone, until somebody has looked.
+
+Sites change. A parser then finds less, or nothing, and goes on as if all were well. So each platform and county has
+a history of which fields were there. When a field that nearly every page had collapses, the county's waiting fetches
+and its undelivered uploads are held, reason `drift`. A reparse with a better parser, or a person who accepts the pages
+as they are, lets them go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lienworker.db.clock import rfc3339
+from lienworker.db.database import all_rows, one_row, write
+from lienworker.outbox import transitions
+from lienworker.outbox.deliveries import held_or_waiting
+from lienworker.outbox.rows import ASKED_FOR
+from lienworker.steps.fill_rates import WINDOW, in_words, lost_fields, take_in
+from lienworker.store.audit import note_action
+from lienworker.store.history import History, Place, history_of, paused_places, save_history
+
+_CHUNK = 1000
+_NOT_ASKED_FOR = f"NOT instr(coalesce(o.payload, ''), '{ASKED_FOR}')"
+_UPLOADS = "('upload_raw', 'upload_result')"
+#: The reason of rows that the drift guard holds.
+DRIFT = "drift"
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A page with the fields that were in it; none, where it gave no record."""
+
+    place: Place
+    task_id: str
+    mask: int
+    path: str
+
+
+def watch(sightings: Iterable[Sighting]) -> list[Place]:
+    """Notes what pages gave, in the transaction that stores it; gives the places that are to be kept back."""
+    places: dict[Place, list[Sighting]] = {}
+    for sighting in sightings:
+        places.setdefault(sighting.place, []).append(sighting)
+    return [place for place, seen in places.items() if _note(place, seen)]
+
+
+def _note(place: Place, seen: list[Sighting]) -> bool:
+    history = history_of(place)
+    if history.paused_at is None:
+        take_in(history, [sighting.mask for sighting in seen])
+        if lost := lost_fields(history):
+            _pause(place, history, lost, min(seen, key=lambda sighting: sighting.mask.bit_count()))
+        save_history(place, history)
+    if history.paused_at is None:
+        return False
+    transitions.hold_for_drift(_ids_of([sighting.task_id for sighting in seen]))
+    return True
+
+
+def keep_back(sighting: Sighting) -> None:
+    """Uploads that came anew for a place that is paused."""
+    if history_of(sighting.place).paused_at is not None:
+        transitions.hold_for_drift(_ids_of([sighting.task_id]))
+
+
+def _pause(place: Place, history: History, lost: list[str], sample: Sighting) -> None:
+    history.paused_at = rfc3339()
+    history.sample_task, history.sample_path = sample.task_id, sample.path
+    history.words = f"{place.in_words()} is paused: {in_words(history, lost)}; see {sample.path}"
+    transitions.hold_for_drift(_rows_of(place, f"o.topic IN {_UPLOADS} AND o.state IN ('waiting', 'held')"))
+
+
+def hold_fetches(places: Iterable[Place]) -> None:
+    """Holds what waits to be fetched there; after the pages are stored, for it may be a million rows."""
+    for place in places:
+        rows = _rows_of(place, f"o.topic = 'fetch' AND o.state = 'waiting' AND {_NOT_ASKED_FOR}")
+        _in_chunks(rows, lambda chunk: transitions.hold(chunk, DRIFT))
+
+
+def _rows_of(place: Place, condition: str) -> list[int]:
+    """Rows of a place. Found by its tasks: a host may serve a hundred counties, and theirs are not looked at."""
+    start = "SELECT o.id FROM tasks t CROSS JOIN outbox o ON o.task_id = t.task_id WHERE "
+    common = f" AND t.state IS ? AND (t.platform IS NULL OR t.platform = ?) AND {condition}"
+    if place.county is not None:
+        return _ids(start + "t.county = ?" + common, (place.county, place.state, place.platform))
+    # Where no county is known, the host says whose tasks are meant: nobody else's may be touched.
+    known_by_host = "t.county IS NULL AND instr(t.url || '/', '//' || ? || '/')"
+    return _ids(start + known_by_host + common, (place.host, place.state, place.platform))
+
+
+def _ids(sql: str, values: Sequence[Any] = ()) -> list[int]:
+    return [row_id for (row_id,) in all_rows(sql, values)]
+
+
+def _in_chunks(row_ids: Sequence[int], change: Callable[[Sequence[int]], object]) -> None:
+    """A chunk a transaction, so that workers get their turn in between."""
+    for start in range(0, len(row_ids), _CHUNK):
+        with write("drift_rows"):
+            change(row_ids[start : start + _CHUNK])
+
+
+def _ids_of(task_ids: list[str]) -> list[int]:
+    sql = f"SELECT id FROM outbox WHERE task_id = ? AND topic IN {_UPLOADS}"
+    return [row_id for task_id in task_ids for row_id in _ids(sql, (task_id,))]
+
+
+def resume(place: Place, masks: Sequence[int] = (), *, accept: bool = False) -> bool:
+    """Lets a paused place go on if its newest pages are as they used to be, or if a person accepts them as they are."""
+    with write("drift_resume"):
+        history = history_of(place)
+        if history.paused_at is None:
+            return False
+        if accept:
+            history = History()
+        else:
+            history.recent = list(masks)[-WINDOW:]
+            if len(history.recent) < WINDOW or lost_fields(history):
+                return False
+        history.paused_at = history.words = history.sample_task = history.sample_path = None
+        save_history(place, history)
+    _release(place)
+    return True
+
+
+def _release(place: Place) -> None:
+    """Everything that drift holds there. A result still waits for its raw file."""
+    held = "o.state = 'held' AND o.reason = 'drift' AND o.topic"
+    _let_go(_rows_of(place, f"{held} = 'fetch'"), _rows_of(place, f"{held} IN {_UPLOADS}"))
+
+
+def release_leftovers() -> None:
+    """Nothing is paused, so nothing is to be held for it: what a kill in the middle of a release left behind."""
+    held = "SELECT id FROM outbox WHERE state = 'held' AND reason = 'drift' AND topic"
+    if not paused_places():
+        _let_go(_ids(f"{held} = 'fetch'"), _ids(f"{held} IN {_UPLOADS}"))
+
+
+def _let_go(fetches: Sequence[int], uploads: Sequence[int]) -> None:
+    _in_chunks(fetches, transitions.release_steps)
+    _in_chunks(uploads, lambda chunk: transitions.release_uploads(chunk, *held_or_waiting()))
+
+
+def let_go(task_id: str) -> None:
+    """A person asks for this very page: it may be fetched, though its county is kept back."""
+    with write("drift_let_go"):
+        transitions.release_asked_for(task_id)
+
+
+def held_tasks(import_id: int) -> int:
+    """How many tasks of an import wait for somebody to look at their county."""
+    sql = (
+        "SELECT count(DISTINCT o.task_id) FROM outbox o JOIN tasks t ON t.task_id = o.task_id"
+        " WHERE o.state = 'held' AND o.topic = 'fetch' AND o.reason = 'drift' AND t.import_id = ?"
+    )
+    return int(one_row(sql, (import_id,))[0])
+
+
+def accept_places(platform: str | None, county: str | None) -> list[str]:
+    """A person accepts the pages of paused places as they are; gives their names."""
+    chosen = [
+        place_of(found)
+        for found in paused_places()
+        if (platform in (None, found["platform"])) and (county is None or county.lower() == found["county"].lower())
+    ]
+    accepted = [place.in_words() for place in chosen if resume(place, accept=True)]
+    release_leftovers()
+    if accepted:
+        with write("drift_accept"):
+            note_action("accept", "; ".join(accepted)[:500], len(accepted))
+    return accepted
+
+
+def place_of(found: Mapping[str, str]) -> Place:
+    """The place behind a stored key."""
+    unknown = found["county"].startswith("(")
+    host = found["county"].strip("()") if unknown else ""
+    return Place(found["platform"], found["state"] or None, None if unknown else found["county"], host)

@@ -1,0 +1,190 @@
+"""The importer: rows of a file into tasks, in transactions of a given size, each bad row set aside with its reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from lienworker.db.database import write
+from lienworker.errors import InputError, PageError
+from lienworker.hostnames import host_of
+from lienworker.intake.read import read_parcels
+from lienworker.intake.rejects import RejectsFile
+from lienworker.intake.rows import Defaults, ParcelRow, Reject
+from lienworker.outbox.pacing import Politeness
+from lienworker.outbox.registration import Registered, register_in_transaction
+from lienworker.platforms import Registry, Target
+from lienworker.store.imports import finish_import, note_progress, running_import
+from lienworker.store.tasks import DEFAULT_PRIORITY, NewTask
+
+DEFAULT_BATCH = 1000
+_MOST_HOSTS = 10_000
+#: Characters of further columns after which a batch is stored, however few its rows: as objects they take up to 25
+#: times as much memory, and a row may have a megabyte of them.
+_HEAVY = 2_000_000
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an import has done so far."""
+
+    rows: int = 0
+    added: int = 0
+    known: int = 0
+    refreshed: int = 0
+    rejected: int = 0
+
+    def count(self, registered: Registered) -> None:
+        self.added += registered.added
+        self.known += registered.known
+        self.refreshed += registered.refreshed
+
+    def in_words(self) -> str:
+        parts = [f"{self.added:,} new", f"{self.known:,} already known"]
+        parts += [f"{self.refreshed:,} to be refreshed"] if self.refreshed else []
+        parts += [f"{self.rejected:,} rejected"] if self.rejected else []
+        return f"{self.rows:,} rows: {', '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a file is to be imported."""
+
+    defaults: Defaults = field(default_factory=Defaults)
+    format: str | None = None
+    batch_size: int = DEFAULT_BATCH
+    refresh: bool = False
+    strict: bool = False
+    mapping: Mapping[str, str] = field(default_factory=dict)
+
+
+class Importer:
+    """One import of one file. `tally` is true at any moment, also after an error."""
+
+    def __init__(self, registry: Registry, source: str | Path | BinaryIO, name: str, how: How) -> None:
+        self.name = name
+        self.tally = Tally()
+        self.import_id: int | None = None
+        self._registry = registry
+        self._source = source
+        self._how = how
+        self._politeness: dict[str, Politeness] = {}
+
+    def run(self, rejects: RejectsFile, progress: Callable[[Tally], None] = lambda tally: None) -> Tally:
+        """Stores the file's tasks. What was committed before an error stays; the same file again adds the rest."""
+        batches = self._batches(rejects)
+        first = next(batches, [])  # a file that cannot be read at all leaves no trace
+        with running_import(self.name) as self.import_id:
+            status = "stopped"
+            try:
+                self._store(first)
+                for batch in batches:
+                    self._store(batch)
+                    progress(self.tally)
+                status = "done"
+            finally:
+                rejects.close()
+                finish_import(self.import_id, status, str(rejects.path) if rejects.count else None)
+        return self.tally
+
+    def try_out(self, rejects: Callable[[Reject], None], is_known: Callable[[list[str]], set[str]]) -> Tally:
+        """Counts what `run` would do and touches nothing."""
+        seen: set[str] = set()
+        for item in self._tasks():
+            if isinstance(item, Reject):
+                rejects(item)
+            elif item.task_id in seen or is_known([item.task_id]):
+                self.tally.known += 1
+            else:
+                self.tally.added += 1
+                seen.add(item.task_id)
+        return self.tally
+
+    def _store(self, batch: list[NewTask]) -> None:
+        assert self.import_id is not None
+        for task in batch:
+            task.import_id = self.import_id
+        with write("import"):
+            self.tally.count(register_in_transaction(batch, refresh=self._how.refresh, politeness=self._politeness))
+            note_progress(self.import_id, self.tally)
+        if len(self._politeness) > _MOST_HOSTS:  # a list of a million sites: they are asked about again
+            self._politeness.clear()
+
+    def _batches(self, rejects: RejectsFile) -> Iterator[list[NewTask]]:
+        batch: list[NewTask] = []
+        weight = 0
+        for item in self._tasks():
+            if isinstance(item, Reject):
+                rejects.write(item)
+                continue
+            batch.append(item)
+            weight += _weight(item.target)
+            if len(batch) >= self._how.batch_size or weight > _HEAVY:
+                yield batch
+                batch, weight = [], 0
+        yield batch
+
+    def _tasks(self) -> Iterator[NewTask | Reject]:
+        how = self._how
+        rows = read_parcels(
+            self._source, format=how.format, defaults=how.defaults, mapping=how.mapping or None, name=self.name
+        )
+        for row in rows:
+            self.tally.rows += 1
+            item = row if isinstance(row, Reject) else self._task(row)
+            if isinstance(item, Reject):
+                self.tally.rejected += 1
+                if self._how.strict:
+                    raise InputError(f"{self.name}, line {item.line}: {item.detail} (stopped: --strict)")
+            yield item
+
+    def _task(self, row: ParcelRow) -> NewTask | Reject:
+        try:
+            url = row.url or self._build_url(row)
+        except PageError as problem:
+            return Reject(row.line, problem.reason, problem.detail, str(row.parcel_id or ""))
+        self._learn_politeness(row.platform, url)
+        return NewTask(
+            source="local_file",
+            url=url,
+            platform=row.platform,
+            state=row.state,
+            county=row.county,
+            parcel_id=row.parcel_id,
+            queue=row.queue or "default",
+            priority=row.priority or DEFAULT_PRIORITY,
+            target=row.extra,
+        )
+
+    def _build_url(self, row: ParcelRow) -> str:
+        target = Target(row.platform, row.state, row.county, row.parcel_id, None, row.extra)
+        url = self._registry.get(row.platform or "").build_url(target)
+        if url is None:
+            raise PageError(
+                "no_url", f"platform {row.platform!r} cannot build a URL from this row; give the url column"
+            )
+        return url
+
+    def _learn_politeness(self, platform_name: str | None, url: str) -> None:
+        """How the platform of a host wants to be called; asked once a host."""
+        host = host_of(url)
+        if host in self._politeness:
+            return
+        try:
+            platform = self._registry.get(platform_name) if platform_name else self._registry.for_url(url)
+        except PageError:  # said when the page is parsed; the host is still to be treated politely
+            platform = None
+        self._politeness[host] = Politeness(platform.delay, platform.concurrency) if platform else Politeness()
+
+
+def _weight(extra: Mapping[str, Any]) -> int:
+    """About how many characters the further columns of a row have; a nested value is written down to be counted."""
+    if not extra:
+        return 0
+    return sum(
+        8 + len(value if value.__class__ is str else json.dumps(value) if isinstance(value, list | dict) else "")
+        for value in extra.values()
+    )

@@ -1,0 +1,76 @@
+"""What a kill leaves behind: files that were written aside and never got their names, locks that nobody holds."""
+
+from __future__ import annotations
+
+import glob
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from lienworker.data_folder import DataFolder, rename, try_lock
+from lienworker.db.database import refuse_database
+
+#: Nobody takes so long from writing a file aside to naming it, or from locking a file to saying whose it is; s.
+_SURELY_DEAD = 3600.0
+
+
+def remove_leftovers(folder: DataFolder) -> int:
+    """Removes them once they are old enough; gives their number."""
+    old = old_leftovers(folder)
+    for path in old:
+        path.unlink(missing_ok=True)
+    return len(old)
+
+
+def old_leftovers(folder: DataFolder) -> list[Path]:
+    return [*_asides(folder), *_free_locks(folder)]
+
+
+@contextmanager
+def users_file(path: Path) -> Iterator[TextIO]:
+    """A file that the user named: there whole, or not at all. A device or a pipe is written to, never replaced."""
+    path = path.resolve()
+    refuse_database(path)
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        return
+    aside = aside_of(path)
+    try:
+        with aside.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        rename(aside, path, "export")
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def aside_of(path: Path) -> Path:
+    """Where a file of the user's own is written before it takes its place; what killed ones left there goes."""
+    for old in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        if is_old(old):
+            old.unlink(missing_ok=True)
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+
+
+def _asides(folder: DataFolder) -> Iterator[Path]:
+    for place in (folder.aside, folder.pending, folder.archive, folder.root):
+        yield from (path for path in place.glob(".*.part") if is_old(path))
+
+
+def _free_locks(folder: DataFolder) -> Iterator[Path]:
+    """Of holders that died before they were in the database; the others are removed with their leases."""
+    for path in folder.holders.iterdir():
+        if is_old(path) and (lock := try_lock(path)):
+            lock.close()
+            yield path
+
+
+def is_old(path: Path) -> bool:
+    """Return whether a file was left by a kill: whoever writes one names it, and its row, within seconds."""
+    try:
+        return time.time() - path.stat().st_mtime > _SURELY_DEAD
+    except FileNotFoundError:  # another process was quicker
+        return False

@@ -1,0 +1,3 @@
+from tests.harness.store_fixtures import folder
+
+__all__ = ["folder"]

@@ -1,0 +1,3 @@
+from tests.harness.shelf_fixtures import shelf
+
+__all__ = ["shelf"]

@@ -1,0 +1,3 @@
+from tests.harness.on_demand import gateway, worker
+
+__all__ = ["gateway", "worker"]
