@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lienworker.store.orphans import mend_rows
 
 from lienworker.data_folder import DataFolder
 from lienworker.db import migrations
@@ -19,6 +18,7 @@ from lienworker.db.database import all_rows, close, execute, open_store, write
 from lienworker.db.migrations import _statements, known_migrations, schema_version
 from lienworker.errors import StoreError
 from lienworker.repair.checks import unusable_rows
+from lienworker.repair.rebuild import rebuild_tasks
 from lienworker.store.damage import integrity_problems
 from tests.db.test_upgrades import DUMPS, old_folder
 from tests.harness.store_rows import add_outbox_row, add_tasks, store_result
@@ -37,7 +37,7 @@ _VICTIM = """
 import os, signal, sys
 from pathlib import Path
 from lienworker import failpoints as crash
-from lienworker.store import database as store
+from lienworker.db import database as store
 
 root, point, n = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 die = lambda: os.kill(os.getpid(), signal.SIGKILL)
@@ -228,7 +228,7 @@ def test_words_that_damage_made_are_found_and_mended(folder: DataFolder) -> None
     assert unusable_rows() == 4
 
     with write("test"):
-        mend_rows()
+        rebuild_tasks()
 
     assert unusable_rows() == 0
     assert all_rows("SELECT topic, state FROM outbox") == [("fetch", "waiting")]
