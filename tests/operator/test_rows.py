@@ -22,6 +22,7 @@ from lienworker.operator.rows import RowFilter
 from lienworker.outbox import uploads
 from lienworker.outbox.deliveries import configure
 from lienworker.outbox.pauses import set_pause_by_hand
+from lienworker.outbox.states import Topic
 from lienworker.outbox.uploads import Chosen
 from lienworker.queries.failures import groups_of_failures
 from lienworker.testing.gateway import ReferenceGateway
@@ -524,6 +525,10 @@ def test_many_chosen_rows_are_claimed_slice_by_slice(
     with here.runtime.holder.lease() as token:
         uploader = here.uploader(token, ids)
         uploader.work()
+        with write("test"):  # something that was not chosen waits in both lanes, so that a claim looks at the slices
+            execute("UPDATE outbox SET due_at = 1 WHERE task_id = 'p7'")
+        for topic in (Topic.UPLOAD_RAW, Topic.UPLOAD_RESULT):
+            assert uploads.claim_uploads(topic, 10, uploader.claim) == []
         assert uploader.claim.only
         assert uploader.claim.only.slices("upload_raw") == uploader.claim.only.slices("upload_result") == []
     assert max(looked_at) <= 4

@@ -76,7 +76,9 @@ def campaign(here: Desk, bad: set[str]) -> None:
     for _ in range(200):
         try:
             work_to_the_end(here.runtime, 0.5)
-            return
+            if here.gateway.state.waiting_tasks == 0:
+                return
+            time_passes()  # a poll that failed is waited for: nothing to do is not the end
         except TimeoutError:
             left = {row[0] for row in all_rows("SELECT task_id FROM outbox WHERE state IN ('waiting', 'leased')")}
             if left <= bad and here.gateway.state.waiting_tasks == 0:
