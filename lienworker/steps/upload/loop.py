@@ -64,10 +64,11 @@ class Uploader:
                 if time.monotonic() > deadline + _PATIENCE:
                     deadline = next(deadlines)
                 is_over = time.monotonic() > deadline
+                pause = self.raws.pause()  # before: one that ends meanwhile has kept raw files from being claimed
                 moved = self._finish() if is_over else self._set_out()
                 if moved or self._under_way():
                     self._land()
-                elif pause := 0.0 if is_over else self.raws.pause():
+                elif pause and not is_over:
                     self.context.stopping.wait(pause)
                 else:
                     return is_over
