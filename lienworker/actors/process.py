@@ -67,8 +67,7 @@ class WorkerProcess(Middleware):
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
         self.broker = broker
         broker.places = max(1, worker.worker_threads - RESERVED_THREADS)
-        # Dramatiq would go on without us: a worker that takes messages and can do nothing with them.
-        try:
+        try:  # Dramatiq would go on without us: a worker that takes messages and can do nothing with them
             self._start(broker.places)
         except Exception as problem:
             logger.error("the worker cannot start: %s", problem, extra={"action": "boot"})
@@ -109,9 +108,8 @@ class WorkerProcess(Middleware):
 
     def start_turns(self) -> None:
         """See to it that each turn is taken: at boot, and with each beat, should its holder have died."""
-        if not self._is_running:
-            return
-        for name in ("relay", "collect") if self._settings.mode == "ondemand" else ("relay",):
+        names = ("relay", "collect") if self._settings.mode == "ondemand" else ("relay",)
+        for name in names if self._is_running else ():
             if not is_taken(name, self.runtime.holder.id):
                 self.send(name)
 

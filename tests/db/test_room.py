@@ -116,7 +116,7 @@ def test_a_kill_in_the_middle_and_another_lose_nothing(old: DataFolder, point: s
     open_store(old.root)
     assert schema_version() == known_migrations()[-1].version
     assert all_rows("SELECT DISTINCT part FROM pages") == [("page",)]
-    assert integrity_problems() == []
+    assert integrity_problems(old.database) == []
     close()
     assert _content(old.database) == before
 
@@ -145,7 +145,7 @@ def test_a_process_of_the_version_before_works_on_beside_the_upgrade(old: DataFo
         assert theirs.execute("SELECT part FROM pages WHERE task_id = 't5' AND generation = 4").fetchall() == [
             ("page",)
         ]
-    assert integrity_problems() == []
+    assert integrity_problems(old.database) == []
     close()
 
 

@@ -22,7 +22,7 @@ _SMALL = {"pauses", "workers", "turns", "breakers", "facts", "counters", "tally"
 #: A list of ids that we pass in is no table; an index that is walked holds only the few rows that it was made for.
 _SCAN = re.compile(r"SCAN (\w+)\b(?! VIRTUAL| USING (?:COVERING )?INDEX)")
 #: What is sorted here: the hosts that may be asked now, and a dozen counts.
-_SORTS = ("FROM backlog b JOIN hosts h", "FROM tally")
+_SORTS = ("FROM backlog b JOIN hosts h", "FROM tally", 'FROM "tally"')
 
 
 @pytest.fixture
