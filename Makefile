@@ -9,7 +9,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-migration bench-drain bench-outage bench-parse clean bench-web screenshots year
 .PHONY: bench bench-growth bench-hosts bench-hostile fuzz
 .PHONY: chaos
-.PHONY: deps dev hooks site lint-containers man build test-minimum test-repeat
+.PHONY: deps layers dev hooks site lint-containers man build test-minimum test-repeat
 
 help:  ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +35,7 @@ TIMES ?= 10
 test-repeat: install  ## Run all tests again and again, every second time beside a busy core: make test-repeat TIMES=10
 	$(BIN)/python -m tests.repeat --times $(TIMES) --jobs $(JOBS)
 
-check: lint lint-containers types deps bandit site test  ## What CI runs: linters, types, dependencies, bandit, documentation, tests
+check: lint lint-containers types layers deps bandit site test  ## What CI runs: linters, types, layers, dependencies, bandit, documentation, tests
 
 lint: install  ## Check style
 	$(BIN)/ruff check .
@@ -72,6 +72,9 @@ site: install  ## Build the documentation in build/site; a broken link is an err
 
 types: install  ## Check types
 	$(BIN)/mypy
+
+layers: install  ## Check that no room imports what is above it
+	$(BIN)/lint-imports --no-cache
 
 deps: install  ## Check that what is imported is declared, and the other way around
 	$(BIN)/deptry .

@@ -95,16 +95,16 @@ class Desk:
                 self.runtime.scrape, [self._parsed(row, data) for row in claim("scrape", 100_000, token, _FREE)]
             )
 
-    def add_unread(self, name: str) -> None:
-        """A task whose page is on disk, and nobody has read it yet."""
+    def add_unread(self, name: str, n: int = 1, *, filling: str = "") -> None:
+        """Tasks whose pages are on disk, and nobody has read them yet."""
         with write("test"):
-            register_in_transaction([self.new_task(1, name)])
+            register_in_transaction([self.new_task(number, name) for number in range(1, n + 1)])
         with self.runtime.holder.lease() as token:
-            page = render_parcel(1).encode()
+            page = f"{render_parcel(1)}{filling}".encode()
             store_fetches(
                 self.runtime.folder,
                 self.runtime.retries,
-                [self._arrived(row, page) for row in claim("fetch", 1, token, _FREE)],
+                [self._arrived(row, page) for row in claim("fetch", n, token, _FREE)],
             )
 
     def _arrived(self, row: Claimed, body: bytes = b"") -> Arrived:

@@ -32,6 +32,8 @@ _HEAVY = (
 _THREADS = 8
 #: A second of real life in which a worker says that it lives three times.
 _PULSE = 0.3
+#: A parse that takes so much of the processor hangs, s.
+_HANGS = 2.0
 
 
 # What a test sees
@@ -140,25 +142,26 @@ def _live(order: dict[str, Any]) -> int:
     os.environ.clear()
     os.environ.update(order["environment"])
     seen: Counter[str] = Counter()
-    failpoints.watch(_hook(seen, order.get("at"), order.get("hit", 1)))
+    trace = Path(order["trace"]) if "trace" in order else None
+    failpoints.watch(_hook(seen, order.get("at"), order.get("hit", 1), trace))
     try:
         code: int = {"worker": _work, "cli": _cli, "send": _send, "tick": _tick, "metrics": _metrics}[order["errand"]](
             order
         )
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
-    if "trace" in order:
-        Path(order["trace"]).write_text(json.dumps(seen))
     return code
 
 
-def _hook(seen: Counter[str], armed: str | None, hit: int) -> failpoints.Hook:
+def _hook(seen: Counter[str], armed: str | None, hit: int, trace: Path | None) -> failpoints.Hook:
     """Counts the points; at the armed one, the time that it is to strike, the power goes."""
     lock = threading.Lock()
 
     def note(point: str) -> None:
         with lock:
             seen[point] += 1
+            if trace:  # at each: a process may end itself
+                trace.write_text(json.dumps(seen))
             if point == armed and seen[point] >= hit:
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -211,9 +214,12 @@ def _work(order: dict[str, Any]) -> int:
     from dramatiq import Worker
 
     from lienworker.outbox import leases
+    from lienworker.steps import watchdog
     from lienworker.store import rollups
 
     leases.PULSE_SECONDS = _PULSE
+    watchdog.Watchdog.__init__.__defaults__ = (_HANGS, 60.0)
+    watchdog._LOOK_SECONDS = 0.1
     minute = rollups.this_minute()
     rollups.this_minute = lambda: minute // 60 * 60  # on the full hour, when old minutes are folded
     from lienworker.actors import broker

@@ -38,6 +38,19 @@ _LIST = (
     "<tr><td><a href='/parcel/00-1'>00-1</a></td><td>OTTER IDA</td><td>$10.00</td></tr>"
     "<tr><td><a href='/parcel/00-2'>00-2</a></td><td>HERON JO</td><td>$20.00</td></tr></table></html>"
 )
+_HANGING = """
+from lienworker.platforms import Platform
+
+class Hanging(Platform):
+    name = "hanging"
+    delay = 0.0
+    concurrency = 32
+    def parse(self, page, target):
+        while True:
+            pass
+
+PLATFORM = Hanging()
+"""
 
 
 class Scenario:
@@ -279,6 +292,77 @@ class Unshown(Scenario):
 
     def _obstacle(self, here: Stage) -> Path:
         return here.data / "pending" / "unread1.json"
+
+
+class Full(Scenario):
+    """A worker that may take no more tasks: what its polls came to is remembered when its turn ends."""
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway), write("test"):
+            execute("INSERT INTO pauses VALUES ('fetch', 'operator', '2020-01-01T00:00:00.000Z', '')")
+        close()
+
+    def enter(self, here: Stage) -> None:
+        here.settings["LIENWORKER_MAX_WAITING"] = "1"
+        here.gateway.enqueue(*gateway_tasks(here.county, 1))
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.work(lambda: here.sql("SELECT 1 FROM tasks"), **order)
+
+    def again(self, here: Stage) -> None:
+        here.change("DELETE FROM pauses", "UPDATE outbox SET due_at = 1 WHERE state = 'waiting' AND due_at < 9e14")
+        assert here.work(here.is_quiet) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        # What a reply carried that was never stored was never ours.
+        assert len(here.gateway.state.results) == here.statuses().get("completed", 0) <= 1
+        assert set(here.statuses()) <= {"completed"}
+
+
+class Heavy(Scenario):
+    """Heavy pages in the hands of two threads: one parses, the other puts its own off."""
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway) as hands:
+            hands.add_unread("heavy", 2 * _BATCH, filling="<p></p>" * 16_000)
+        close()
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.work(here.is_quiet, **order)
+
+    def again(self, here: Stage) -> None:
+        here.change("UPDATE outbox SET due_at = 1 WHERE state = 'waiting' AND due_at < 9e14")
+        assert here.work(here.is_quiet) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"completed": 2 * _BATCH}
+        assert here.county.hits == {}, "the pages were there already"
+
+
+class Hanging(Scenario):
+    """A page that a parser hangs in: its process ends itself, and the page fails alone the next time."""
+
+    exit_code = 1
+
+    def prepare(self, here: Stage) -> None:
+        with desk(here.data, here.gateway):
+            hanging = NewTask("gateway", **_row(here, 1, platform="hanging"), task_id="hanging1")
+            _register(hanging, *(NewTask("gateway", **_row(here, n), task_id=f"well{n}") for n in (2, 3)))
+        close()
+
+    def enter(self, here: Stage) -> None:
+        (here.root / "platforms" / "hanging.py").write_text(_HANGING)
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.work(lambda: False, **order)
+
+    def again(self, here: Stage) -> None:
+        here.change("UPDATE outbox SET due_at = 1 WHERE state = 'waiting' AND due_at < 9e14")
+        assert here.work(here.is_quiet) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"completed": 2, "failed": 1}
+        assert here.sql("SELECT task_id, reason FROM tasks WHERE status = 'failed'") == [("hanging1", "too_complex")]
 
 
 class OddHosts(Scenario):
@@ -735,7 +819,8 @@ def _let_things_go_wrong(here: Stage) -> None:
 
 #: In the order in which they are preferred: the first that reaches a point is the one in which it is killed.
 SCENARIOS: list[Scenario] = [
-    Day(), Stop(), Accident(), Unshown(), OddHosts(), Import(), Replay(), Discard(), Follow(), Queue(), Send(), Tick(),
+    Day(), Stop(), Accident(), Unshown(), Full(), Heavy(), Hanging(), OddHosts(), Import(), Replay(), Discard(),
+    Follow(), Queue(), Send(), Tick(),
     Scrape(), Retry(), Pause(), Archive(), Export(), Reparse(), Accept(), AskTheGateway(), Purge(), Backup(), Restore(),
     Repair(), Reindex(),
 ]  # fmt: skip
