@@ -21,8 +21,11 @@ def as_row(task_id: str) -> tuple[Claimed, str] | None:
     if found is None:
         return None
     status = found.pop("status")
-    unclaimed: dict[str, Any] = {"id": 0, "topic": Topic.SCRAPE, "host": "", "attempts": 0, "payload": None}
-    return Claimed(**found, **unclaimed, alone=0, parcel_key=None, token="", start_at=0), status
+    unclaimed: dict[str, Any] = {
+        "id": 0, "topic": Topic.SCRAPE, "host": "", "attempts": 0, "payload": None, "alone": 0, "parcel_key": None,
+        "token": "", "start_at": 0,
+    }  # fmt: skip
+    return Claimed(**found, **unclaimed), status
 
 
 def begin_generation(task_id: str, page_generation: int) -> int:
