@@ -9,6 +9,8 @@ from lienworker.outbox import transitions
 from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import Topic
 
+#: The token of a row that nobody has claimed: no statement that is fenced by it changes anything.
+_UNCLAIMED = ""
 _TASK = (
     "SELECT task_id, generation, queue, priority, url, platform, state, county, parcel_id, source, target_json, proxy,"
     " expires_at, status FROM tasks WHERE task_id = ?"
@@ -23,9 +25,9 @@ def as_row(task_id: str) -> tuple[Claimed, str] | None:
     status = found.pop("status")
     unclaimed: dict[str, Any] = {
         "id": 0, "topic": Topic.SCRAPE, "host": "", "attempts": 0, "payload": None, "alone": 0, "parcel_key": None,
-        "token": "", "start_at": 0,
+        "start_at": 0,
     }  # fmt: skip
-    return Claimed(**found, **unclaimed), status
+    return Claimed(**found, **unclaimed, token=_UNCLAIMED), status
 
 
 def begin_generation(task_id: str, page_generation: int) -> int:

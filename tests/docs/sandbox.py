@@ -23,7 +23,7 @@ _SERVERS = {
     r"lienworker up\b": None,
     r"lienworker web\b(?!.*--address)": "The monitor:",
     r"lienworker gateway serve\b": "Reference Gateway on",
-    r"python -m lienworker\.demo\.site\b": "http://",
+    r"python -m lienworker\.testing\.county\.site\b": "http://",
     r"lienworker status --watch\b": "standalone",
 }
 

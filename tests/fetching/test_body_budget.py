@@ -18,7 +18,8 @@ from lienworker.fetching.budget import FREE, Budget
 
 _LARGE = 16_000_000
 _CHILD = """
-import asyncio, hashlib, json, resource, sys
+import asyncio, hashlib, json, sys
+from tests.harness.memory import peak_kb
 sys.path.insert(0, sys.argv[1])
 from fetching_servers import fetcher
 from lienworker.fetching import FetchRequest
@@ -31,7 +32,7 @@ async def one_page(one, url):
 async def story(url):
     async with fetcher(max_bytes=16_000_000, total_timeout=20, read_timeout=60) as one:
         sizes = await asyncio.gather(*(one_page(one, url + "/" + str(n % 2)) for n in range(64)))
-        print(json.dumps([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, sizes]))
+        print(json.dumps([peak_kb(), sizes]))
 
 asyncio.run(story(sys.argv[2]))
 """

@@ -100,16 +100,17 @@ def test_a_crawl_delay_is_a_number_of_seconds_or_none(said: str, wanted: float |
 
 
 _CHILD = """
-import asyncio, json, resource, sys
+import asyncio, json, sys
+from tests.harness.memory import peak_kb
 sys.path.insert(0, {folder!r})
 from fetching_servers import fetcher
 from lienworker.fetching import FetchRequest
 
 async def story(urls):
     async with fetcher(obey_robots=True) as one:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak_kb()
         outcomes = await asyncio.gather(*(one.fetch(FetchRequest(url)) for url in urls))
-        print(json.dumps([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before,
+        print(json.dumps([peak_kb() - before,
                           [type(outcome).__name__ for outcome in outcomes]]))
 
 asyncio.run(story(json.loads(sys.argv[1])))

@@ -68,8 +68,9 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 
 def run_measured(node: Node, *arguments: str) -> tuple[int, str, int, float]:
     """Exit code, what was said, the most memory in bytes, and seconds of one core."""
+    peak = node.data.with_suffix(".peak")
     process = subprocess.Popen(
-        [sys.executable, "-m", "lienworker", *arguments],
+        [sys.executable, "-m", "tests.harness.memory", str(peak), *arguments],
         env=node.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -79,7 +80,7 @@ def run_measured(node: Node, *arguments: str) -> tuple[int, str, int, float]:
     said = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, said, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
+    return process.returncode, said, 1024 * int(peak.read_text()), usage.ru_utime + usage.ru_stime
 
 
 @pytest.mark.slow

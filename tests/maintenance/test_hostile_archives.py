@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import io
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -164,8 +163,9 @@ def bomb(tmp_path: Path) -> Callable[[str], Path]:
 
 def run_measured(node: Node, *arguments: str) -> tuple[int, str, int]:
     """Exit code, what was said, and the most memory in bytes."""
+    peak = node.data.with_suffix(".peak")
     process = subprocess.Popen(
-        [sys.executable, "-m", "lienworker", *arguments],
+        [sys.executable, "-m", "tests.harness.memory", str(peak), *arguments],
         env=node.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -173,9 +173,7 @@ def run_measured(node: Node, *arguments: str) -> tuple[int, str, int]:
     )
     assert process.stdout is not None
     said = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, said, usage.ru_maxrss * 1024
+    return process.wait(), said, 1024 * int(peak.read_text())
 
 
 @pytest.mark.parametrize("name", BOMBS)

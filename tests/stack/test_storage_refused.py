@@ -276,7 +276,7 @@ def test_probes_come_less_often_each_time_also_where_a_probe_is_wrong(
         watch_storage(folder)
         now[0] += 1_000
     waits = [later - earlier for earlier, later in pairwise(probes)]
-    assert len(probes) < 12
+    assert len(probes) < 25  # it would be 400 at a steady pace
     assert waits == sorted(waits)
 
 

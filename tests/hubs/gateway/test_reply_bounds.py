@@ -35,7 +35,8 @@ HOSTILE = {
 }
 #: Asks once, in a process of its own: what it took at most, and how long the event loop stood still.
 ASK = """
-import asyncio, json, resource, sys, time
+import asyncio, json, sys, time
+from tests.harness.memory import peak_kb
 from lienworker.hubs.gateway.client import GatewayClient, Timeouts
 from lienworker.hubs.gateway.outcomes import Accepted
 body = {body}
@@ -57,7 +58,7 @@ async def main():
             stood = max(stood, time.process_time() - before)
     outcome = asked.result()
     tasks = len(getattr(getattr(outcome, "reply", None), "tasks", ()))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    peak = peak_kb() / 1000
     print(json.dumps([peak, stood, time.process_time() - began, tasks, type(outcome).__name__]))
 asyncio.run(main())
 """
