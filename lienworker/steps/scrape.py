@@ -30,6 +30,8 @@ from lienworker.store.stored_paths import raw_place
 _SHARE = 2.0
 #: How long a heavy page waits while another is parsed, ms.
 _WHILE_ANOTHER_MS = 1_000
+#: Pages of more than this are weighed and parsed one at a time.
+_LARGE_BYTES = 1_000_000
 
 logger = logging.getLogger(__name__)
 Fresh = tuple[PageRecord, bytes]
@@ -146,7 +148,8 @@ class ScrapeRun:
             if self.lane.stopping.is_set():
                 give_back(rows[n:])
                 break
-            if scraped := scrape_if_plain(self.context, row, finished=group):
+            scraped = None if _is_large(row) else scrape_if_plain(self.context, row, finished=group)
+            if scraped:
                 group.append(scraped)
             else:
                 heavy.append(row)
@@ -157,7 +160,7 @@ class ScrapeRun:
         self._work_on_heavy(heavy)
 
     def _work_on_heavy(self, rows: list[Claimed]) -> None:
-        """One by one, and each stored at once: a long list takes a hundred megabytes while it is in hand.
+        """One by one, and each stored at once: a large page takes a hundred megabytes and more while it is in hand.
 
         While another thread of this process does so, they wait in the outbox, not in a place that others need.
         """
@@ -169,6 +172,12 @@ class ScrapeRun:
                 if self.lane.stopping.is_set():
                     give_back(rows[n:])
                     break
-                store_scrapes(self.context, [scrape_in_child(self.context, row)])
+                store_scrapes(self.context, [scrape_row(self.context, row)])
         finally:
             self.context.one_heavy.release()
+
+
+def _is_large(row: Claimed) -> bool:
+    """Return whether even weighing the page takes so much memory that a process should have one of its kind in hand."""
+    page = page_of(row.task_id, row.generation)
+    return page is not None and page.size > _LARGE_BYTES
