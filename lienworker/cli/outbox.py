@@ -175,13 +175,13 @@ def replay(include_held: bool, dry_run: bool, **options: Any) -> None:
     """
     from lienworker.operator.replay import replay as send
     from lienworker.operator.replay import rows_to_replay
-    from lienworker.outbox.leases import free_the_dead
+    from lienworker.outbox.leases import reap_dead_workers
 
     settings = load_settings()
     folder = open_folder(settings)
     wanted = _filter_of(options)
     if not dry_run:
-        free_the_dead(folder)  # what a replay that was killed had in hand is meant, too
+        reap_dead_workers(folder)  # what a replay that was killed had in hand is meant, too
     ids = rows_to_replay(wanted, include_held=include_held)
     is_short = _say_what_cannot_go(wanted, ids)
     if dry_run or not ids:

@@ -82,7 +82,7 @@ class Reparse:
         if self.run_id is not None:
             finish_run(self.run_id)
             self.tally.healed = [place.in_words() for place, seen in self._seen.items() if _is_healed(place, seen)]
-            drift.release_leftovers()
+            drift.release_stale_holds()
         return self.tally
 
     def _reread(self, task_id: str) -> Reread | None:

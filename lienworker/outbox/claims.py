@@ -119,11 +119,11 @@ def claim_in_transaction(
 def add_claimed(topic: Topic, rows: Sequence[Claimed], message_id: str | None) -> list[Claimed]:
     """The next step of rows in hand, added and taken by the same hands at once. Inside the caller's transaction."""
     now = now_ms()
-    taken = []
-    for row in rows:
-        row_id = transitions.add_leased(topic, row, now + LEASE_MS, message_id)
-        taken.append(replace(row, id=row_id, topic=topic, host="", attempts=0, alone=0, start_at=now))
-    return taken
+    ids = transitions.add_leased(topic, rows, now + LEASE_MS, message_id)
+    return [
+        replace(row, id=row_id, topic=topic, host="", attempts=0, alone=0, start_at=now)
+        for row, row_id in zip(rows, ids, strict=True)
+    ]
 
 
 def claim_probe(topic: str, token: str, only: Sequence[int] | None) -> list[Claimed]:

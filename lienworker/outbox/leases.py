@@ -59,7 +59,7 @@ class Holder:
 
     def __enter__(self) -> Holder:
         self._register()
-        self._watch.free_the_dead()
+        self._watch.reap_dead_workers()
         self._thread.start()
         return self
 
@@ -147,7 +147,7 @@ class Holder:
         while not self._stop.wait(PULSE_SECONDS):
             try:
                 self.beat()
-                self._watch.free_the_dead()
+                self._watch.reap_dead_workers()
                 self._after_beat()
             except Exception as problem:  # a locked database, a full disk: the next beat may do, and must be tried
                 logger.warning("pulse failed, will try again: %s", problem, extra={"action": "beat"})
@@ -163,7 +163,7 @@ class Watch:
     seen: dict[str, tuple[int, float]] = field(default_factory=dict)
     last_look: float = 0.0
 
-    def free_the_dead(self) -> None:
+    def reap_dead_workers(self) -> None:
         """Frees what dead holders held."""
         now = time.monotonic()
         if now - self.last_look > LEASE_MS / 2000:
@@ -193,9 +193,9 @@ class Watch:
         return now - last_move > LEASE_MS / 1000
 
 
-def free_the_dead(folder: DataFolder) -> None:
+def reap_dead_workers(folder: DataFolder) -> None:
     """Frees what processes that are gone had in hand, for somebody who cannot wait until a worker notices."""
-    Watch(folder, own_id="").free_the_dead()
+    Watch(folder, own_id="").reap_dead_workers()
 
 
 def living(folder: DataFolder, kind: str) -> list[dict[str, Any]]:

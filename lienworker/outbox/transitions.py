@@ -76,19 +76,19 @@ def add(entries: Sequence[Entry]) -> None:
     count_rows("added", Counter(entry.topic for entry in entries))
 
 
-def add_leased(topic: Topic, row: Claimed, lease_until: int, message_id: str | None) -> int:
-    """Add the next step of a row in hand, leased by the same worker; return its id."""
+def add_leased(topic: Topic, rows: Sequence[Claimed], lease_until: int, message_id: str | None) -> list[int]:
+    """Add the next step of rows in hand, leased by the same worker, and count them; return their ids."""
     now = now_ms()
-    (row_id,) = one_row(
+    sql = (
         "INSERT INTO outbox (topic, task_id, generation, queue, priority, payload, state, due_at, lease_token,"
-        " lease_until, message_id, created_at) VALUES (?, ?, ?, ?, ?, ?, 'leased', ?, ?, ?, ?, ?) RETURNING id",
-        (
-            topic, row.task_id, row.generation, row.queue, row.priority, row.payload, now, row.token, lease_until,
-            message_id, now,
-        ),
-    )  # fmt: skip
-    count_rows("added", Counter({topic: 1}))
-    return int(row_id)
+        " lease_until, message_id, created_at) VALUES (?, ?, ?, ?, ?, ?, 'leased', ?, ?, ?, ?, ?) RETURNING id"
+    )
+    ids = []
+    for row in rows:
+        step = (topic, row.task_id, row.generation, row.queue, row.priority, row.payload, now, row.token)
+        ids.append(int(one_row(sql, (*step, lease_until, message_id, now))[0]))
+    count_rows("added", Counter({topic: len(ids)}))
+    return ids
 
 
 # A worker's hands

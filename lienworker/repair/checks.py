@@ -24,8 +24,8 @@ from lienworker.repair.quarantine import (
 from lienworker.repair.rebuild import rebuild_tasks, unknown_words
 from lienworker.repair.report import Finding
 from lienworker.repair.requeue import redeliver, requeue, stranded_tasks, undelivered_results
-from lienworker.store.pending import differences, leftovers, rebuild
-from lienworker.store.stale_files import old_leftovers, remove_leftovers
+from lienworker.store.pending import differences, files_of_delivered, rebuild
+from lienworker.store.stale_files import find_stale_files, remove_stale_files
 
 #: Raw pages and pending files that are read without `--deep`; reading a million takes many minutes.
 _READ_BY_DEFAULT = 2_000
@@ -94,12 +94,12 @@ def raw_page_check(scope: Scope) -> Finding:
 
 def file_checks(scope: Scope) -> Iterator[Finding]:
     """Check the files that no row names, the archives, and the files for people."""
-    unnamed, parts = unnamed_raw_files(scope.folder), old_leftovers(scope.folder)
+    unnamed, parts = unnamed_raw_files(scope.folder), find_stale_files(scope.folder)
     words = f"{len(unnamed):,} that no row names, {len(parts):,} half-written ones"
 
     def fix() -> None:
         scope.put_away(*unnamed)
-        remove_leftovers(scope.folder)
+        remove_stale_files(scope.folder)
 
     remedy = "the former go to quarantine, the latter are removed"
     yield _finding("raw files", len(unnamed) + len(parts), words, remedy, fix, ok="none that no row names")
@@ -117,7 +117,7 @@ def _pending_check(scope: Scope) -> Finding:
     if wrong and not scope.is_alone:
         time.sleep(0.5)
         wrong &= differences(scope.folder, most_read)
-        left = wrong & leftovers(scope.folder) if wrong and is_stack_running(scope.folder) else set()
+        left = wrong & files_of_delivered(scope.folder) if wrong and is_stack_running(scope.folder) else set()
         wrong -= left
         if left and not wrong:
             return Finding("pending files", True, f"ok; {len(left)} of delivered results go within minutes")

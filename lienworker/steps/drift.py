@@ -130,7 +130,7 @@ def _release(place: Place) -> None:
     _let_go(_rows_of(place, f"{held} = 'fetch'"), _rows_of(place, f"{held} IN {_UPLOADS}"))
 
 
-def release_leftovers() -> None:
+def release_stale_holds() -> None:
     """Nothing is paused, so nothing is to be held for it: what a kill in the middle of a release left behind."""
     held = "SELECT id FROM outbox WHERE state = 'held' AND reason = 'drift' AND topic"
     if not paused_places():
@@ -165,7 +165,7 @@ def accept_places(platform: str | None, county: str | None) -> list[str]:
         if (platform in (None, found["platform"])) and (county is None or county.lower() == found["county"].lower())
     ]
     accepted = [place.in_words() for place in chosen if resume(place, accept=True)]
-    release_leftovers()
+    release_stale_holds()
     if accepted:
         with write("drift_accept"):
             note_action("accept", "; ".join(accepted)[:500], len(accepted))

@@ -34,7 +34,7 @@ from lienworker.steps.upload.context import UploadContext
 from lienworker.steps.watchdog import Watchdog
 from lienworker.store.pending import heal
 from lienworker.store.rollups import add_counts
-from lienworker.store.stale_files import remove_leftovers
+from lienworker.store.stale_files import remove_stale_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def running(
     configure(settings.mode)
     if kind == "worker":
         heal(folder, lambda: anybody_alive(folder))
-        remove_leftovers(folder)
+        remove_stale_files(folder)
     pacer = HostPacer(settings.host_delay)
     fetcher = OnLoop(loop, lambda: make_fetcher(settings, pacer))
     gateway = OnLoop(loop, lambda: _make_gateway(settings, folder))

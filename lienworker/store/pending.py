@@ -123,7 +123,7 @@ def _make_again(folder: DataFolder, task_id: str) -> bool:
     return True
 
 
-def leftovers(folder: DataFolder) -> set[str]:
+def files_of_delivered(folder: DataFolder) -> set[str]:
     """Names of files whose results are delivered or were never stored: a kill left them, a stack removes them."""
     rows = all_rows("SELECT json_path FROM results WHERE synced = 0 AND json_path IS NOT NULL")
     return {name for name, _ in _files(folder)} - {path.rpartition("/")[2] for (path,) in rows}

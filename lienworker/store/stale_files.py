@@ -17,15 +17,15 @@ from lienworker.db.database import refuse_database
 _SURELY_DEAD = 3600.0
 
 
-def remove_leftovers(folder: DataFolder) -> int:
+def remove_stale_files(folder: DataFolder) -> int:
     """Removes them once they are old enough; gives their number."""
-    old = old_leftovers(folder)
+    old = find_stale_files(folder)
     for path in old:
         path.unlink(missing_ok=True)
     return len(old)
 
 
-def old_leftovers(folder: DataFolder) -> list[Path]:
+def find_stale_files(folder: DataFolder) -> list[Path]:
     return [*_asides(folder), *_free_locks(folder)]
 
 

@@ -194,14 +194,14 @@ class Stage:
         """What is clearly of the dead is removed by the next worker that starts."""
         from lienworker.db.database import close, open_store
         from lienworker.store.pending import heal
-        from lienworker.store.stale_files import remove_leftovers
+        from lienworker.store.stale_files import remove_stale_files
 
         for path in self.data.rglob("*"):
             if (path.is_file() and path.suffix in {".part", ".json"}) or path.parent.name == "holders":
                 os.utime(path, (0, 0))
         folder = open_store(self.data)
         heal(folder, lambda: True)
-        remove_leftovers(folder)
+        remove_stale_files(folder)
         close()
 
     def _strays(self) -> list[str]:

@@ -63,11 +63,11 @@ def test_a_killed_holders_rows_are_free_after_the_next_look_of_a_living_one(
     dying = player("hold", 2)
     dying.hear()
     watch = Watch(folder, "me")
-    watch.free_the_dead()
+    watch.reap_dead_workers()
     assert [row_of(task_id)["state"] for task_id in ids] == ["leased", "leased", "waiting"]
 
     dying.kill()
-    watch.free_the_dead()
+    watch.reap_dead_workers()
 
     assert [(row["state"], row["attempts"], row["alone"]) for row in map(row_of, ids)] == [
         ("waiting", 1, 1),
@@ -101,7 +101,7 @@ def test_a_dead_holders_rows_are_free_even_if_its_sign_of_life_is_gone(
     dying.hear()
     dying.kill()
     change("DELETE FROM workers")
-    Watch(folder, "me").free_the_dead()
+    Watch(folder, "me").reap_dead_workers()
     assert row_of(task_id)["state"] == "waiting"
 
 
@@ -124,7 +124,7 @@ def test_a_look_at_the_others_never_frees_ones_own_rows(folder: DataFolder) -> N
     (task_id,) = add()
     with Holder(folder, "worker", 4) as holder, holder.lease() as token:
         take(token=token)
-        holder._watch.free_the_dead()
+        holder._watch.reap_dead_workers()
         assert row_of(task_id)["state"] == "leased"
 
 
@@ -135,7 +135,7 @@ def test_only_the_dead_holders_rows_are_freed(folder: DataFolder, player: Callab
     dying = player("hold", 1)
     dying.hear()
     dying.kill()
-    Watch(folder, "me").free_the_dead()
+    Watch(folder, "me").reap_dead_workers()
     assert sorted(row_of(task_id)["state"] for task_id in ids) == ["leased", "waiting"]
     assert living.ask("end") == [True]
 
@@ -151,7 +151,7 @@ def test_a_living_holders_rows_are_never_freed_however_slow_it_is(
     holder = slow.hear()["holder"]
     watch = Watch(folder, "me")
     for _ in range(10):
-        watch.free_the_dead()
+        watch.reap_dead_workers()
         assert row_of(task_id)["state"] == "leased"
         beats = _beat(holder)
         until(lambda beats=beats: _beat(holder) > beats)
@@ -179,9 +179,9 @@ def test_a_jump_of_the_wall_clock_frees_nothing(folder: DataFolder, clock: Clock
     with Holder(folder, "worker", 4) as holder, holder.lease() as token:
         take(token=token)
         for jump in (10 * 86_400_000, -20 * 86_400_000, 3_600_000):
-            watch.free_the_dead()
+            watch.reap_dead_workers()
             clock.go(jump)
-            watch.free_the_dead()
+            watch.reap_dead_workers()
             assert row_of(task_id)["state"] == "leased"
 
 
@@ -198,7 +198,7 @@ def test_a_stopped_holders_rows_are_freed_after_the_lease_and_its_late_commit_is
         stopped.stop_in_its_tracks()
         watch, states = Watch(folder, me.id), []
         for _ in range(4):
-            watch.free_the_dead()
+            watch.reap_dead_workers()
             states.append(row_of(task_id)["state"])
             steady[0] += 0.45 * short_leases
         assert states == ["leased", "leased", "leased", "waiting"]
@@ -219,16 +219,16 @@ def test_a_holder_that_comes_back_after_a_stop_keeps_what_it_claims_from_then_on
     stopped = player("hold", 1, 0.05)
     stopped.hear()
     watch = Watch(folder, "me")
-    watch.free_the_dead()
+    watch.reap_dead_workers()
     stopped.stop_in_its_tracks()
-    until(lambda: watch.free_the_dead() or row_of(old)["state"] == "waiting")
+    until(lambda: watch.reap_dead_workers() or row_of(old)["state"] == "waiting")
     change("UPDATE outbox SET state = 'held'")
     (new,) = add(1, name="new")
     stopped.signal(signal.SIGCONT)
     assert stopped.ask("beat") == "beaten"
     assert stopped.ask("claim") == [row_of(new)["id"]]
 
-    watch.free_the_dead()
+    watch.reap_dead_workers()
 
     assert row_of(new)["state"] == "leased"
     assert stopped.ask("end") == [True]
@@ -250,9 +250,9 @@ def test_a_watcher_that_stood_still_itself_looks_again_before_it_declares_others
     watch = Watch(folder, "me")
     with Holder(folder, "worker", 4) as holder, holder.lease() as token:
         take(token=token)
-        watch.free_the_dead()
+        watch.reap_dead_workers()
         steady[0] += 60  # nobody ran for a minute; this watcher happens to be the first to wake
-        watch.free_the_dead()
+        watch.reap_dead_workers()
         assert row_of(task_id)["state"] == "leased"
 
 
@@ -272,8 +272,8 @@ def test_rows_that_a_broken_step_leaves_in_a_living_process_are_free_again(folde
         with pytest.raises(OSError, match="No space"):
             broken_step(holder)
         holder.beat()
-        holder._watch.free_the_dead()
-        Watch(folder, "another").free_the_dead()
+        holder._watch.reap_dead_workers()
+        Watch(folder, "another").reap_dead_workers()
 
         assert [row_of(task_id)["state"] for task_id in ids] == ["waiting"] * 3
 
@@ -477,11 +477,11 @@ def test_a_turn_of_a_dead_holder_is_free_after_the_next_look(folder: DataFolder,
     taker = player("take_turn")
     taker.hear()
     assert taker.ask("go") is True
-    Watch(folder, "me").free_the_dead()
+    Watch(folder, "me").reap_dead_workers()
     assert is_taken("relay")
 
     taker.kill()
-    Watch(folder, "me").free_the_dead()
+    Watch(folder, "me").reap_dead_workers()
 
     assert not is_taken("relay")
 
@@ -496,7 +496,7 @@ def test_a_turn_of_a_dead_holder_without_a_sign_of_life_is_free_too(
     assert taker.ask("go") is True
     taker.kill()
 
-    Watch(folder, "me").free_the_dead()
+    Watch(folder, "me").reap_dead_workers()
 
     assert not is_taken("relay")
 

@@ -168,7 +168,7 @@ def _walk_the_hot_paths(folder: DataFolder) -> None:
         in_transaction(end, rows[0])
         in_transaction(try_again, rows[1], 0, "http_500", "oh")
         give_back(rows[2:])
-        Watch(folder, holder.id).free_the_dead()
+        Watch(folder, holder.id).reap_dead_workers()
         free(holder.id, blame=False)
         change("UPDATE hosts SET failing_since = 0, failures_in_a_row = 9 WHERE host = 'other.example'")
         give_up_dead_hosts(1.0)

@@ -572,7 +572,7 @@ def test_rows_in_hand_are_free_again_when_not_even_giving_them_back_works(
         claim_uploads("upload_raw", 4, Claim(token, here.runtime.rules))
     for _ in range(3):
         here.runtime.holder.beat()
-        here.runtime.holder._watch.free_the_dead()
+        here.runtime.holder._watch.reap_dead_workers()
     here.upload()
     assert here.states() == {"delivered": 8}
 
