@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 import lienworker
-from lienworker.intake.rejects import RejectsFile
+from lienworker.intake.rows import RejectsFile
 from lienworker.outbox.relay import Lane, top_up
 from lienworker.outbox.states import Topic
 from lienworker.steps.import_file import How, Importer

@@ -40,9 +40,9 @@ from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.rows import Claimed
 from lienworker.platforms import Page, ParsedPage, Target, default_registry
 from lienworker.settings import Settings
-from lienworker.steps.fetch_outcomes import Arrived, store_fetches
+from lienworker.steps.fetch import Arrived, store_fetches
 from lienworker.steps.runtime import Runtime, running
-from lienworker.steps.scrape_outcomes import Scraped, store_scrapes
+from lienworker.steps.scrape import Scraped, store_scrapes
 from lienworker.store.pages import page_of
 from lienworker.store.pending import item
 from lienworker.store.raw_files import PageKey, write_aside

@@ -119,8 +119,7 @@ def prepare(root: Path, n: int, size: int) -> None:
     from lienworker.fetching import Fetched
     from lienworker.outbox.claims import claim
     from lienworker.outbox.registration import register_in_transaction
-    from lienworker.steps.fetch import page_key
-    from lienworker.steps.fetch_outcomes import Arrived, store_fetches
+    from lienworker.steps.fetch import Arrived, page_key, store_fetches
     from lienworker.store.raw_files import write_aside
     from lienworker.store.tasks import NewTask
 

@@ -20,8 +20,7 @@ from lienworker.db import clock as store_clock
 from lienworker.db.database import close, write
 from lienworker.errors import PageError
 from lienworker.fetching import Fetched, FetchFailed, FetchOutcome
-from lienworker.hubs.gateway.delivery_result import Fate, RefusedAlone, Stored
-from lienworker.hubs.gateway.outcomes import Accepted, Outcome
+from lienworker.hubs.gateway.outcomes import Accepted, Fate, Outcome, RefusedAlone, Stored
 from lienworker.hubs.gateway.wire import RawReply, ResultsReply
 from lienworker.outbox.claims import Rules, claim
 from lienworker.outbox.registration import register_in_transaction
@@ -30,9 +29,9 @@ from lienworker.outbox.transitions import end
 from lienworker.outbox.uploads import Claim, claim_uploads
 from lienworker.platforms import ParsedPage
 from lienworker.settings import Settings
-from lienworker.steps.fetch_outcomes import Arrived, store_fetches
+from lienworker.steps.fetch import Arrived, store_fetches
 from lienworker.steps.runtime import Runtime, running
-from lienworker.steps.scrape_outcomes import Scraped, store_scrapes
+from lienworker.steps.scrape import Scraped, store_scrapes
 from lienworker.steps.upload.raw import prepare_raws, store_raws
 from lienworker.steps.upload.result import prepare_results, store_results
 from lienworker.store.pages import page_of

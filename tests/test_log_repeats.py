@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 import redis
 
-from lienworker.log_repeats import QUIET_SECONDS, Repeats
-from lienworker.logs import JsonLines, setup_logging
+from lienworker.logs import QUIET_SECONDS, JsonLines, Repeats, setup_logging
 from lienworker.settings import Settings
 
 

@@ -39,7 +39,7 @@ PUT_INTO_SQL = {
     "target": "one of two texts of this module",
     "name": "a key of a dataclass of ours or of a constant, never a visitor's",
     "where": "a text of this module with question marks",
-    "self.condition": "made of the conditions of maintenance/purgeable.py",
+    "self.condition": "made of the conditions of maintenance/sweeps.py",
     "verb": "SELECT count(*) or DELETE",
     "part": "one of two texts of this module",
 }

@@ -17,19 +17,17 @@ from dramatiq.middleware import Middleware
 
 from lienworker.broker import QueueTokens, TokenBroker
 from lienworker.db.database import DATABASE_TROUBLE, is_damage
-from lienworker.log_repeats import Repeats
-from lienworker.logs import setup_logging
+from lienworker.logs import Repeats, setup_logging
 from lienworker.maintenance.upkeep import Chores, Upkeep
-from lienworker.outbox.leader import is_taken
+from lienworker.outbox.leases import is_taken
 from lienworker.outbox.relay import worker_slots
 from lienworker.parent_watch import watch_parent
 from lienworker.settings import Settings
+from lienworker.steps.lane import RESERVED_THREADS
 from lienworker.steps.runtime import Runtime, running
 from lienworker.steps.scrape import give_up_hanging
-from lienworker.steps.slots import RESERVED_THREADS
 from lienworker.steps.watchdog import Parse
-from lienworker.store.damage import note_damage
-from lienworker.store.damage_log import DamageInWords
+from lienworker.store.damage import DamageInWords, note_damage
 
 #: How long a process whose parent is gone may take to commit what it has in hand, s.
 _LAST_WORDS = 2.0

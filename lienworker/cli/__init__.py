@@ -17,14 +17,11 @@ import click
 from lienworker import __version__
 from lienworker.cli import (
     analyzing,
-    completing,
     gateway,
     inspection,
     intake,
     outbox,
-    pausing,
     platforms,
-    reparsing,
     results,
     running,
     scraping,
@@ -67,9 +64,9 @@ def cli() -> None:
 
 for command in (
     running.run, running.up, running.demo, intake.import_, intake.bulk, scraping.scrape, tasks.tasks, results.results,
-    outbox.outbox, gateway.gateway, pausing.pause, pausing.resume, platforms.platforms, reparsing.reparse,
+    outbox.outbox, gateway.gateway, upkeep.pause, upkeep.resume, platforms.platforms, analyzing.reparse,
     web.web,
-    analyzing.analyze, inspection.status, inspection.doctor, inspection.health, completing.completion,
+    analyzing.analyze, inspection.status, inspection.doctor, inspection.health, service.completion,
     upkeep.purge, upkeep.backup, upkeep.restore, service.service,
 ):  # fmt: skip
     cli.add_command(command)

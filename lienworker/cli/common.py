@@ -66,7 +66,7 @@ def load_settings() -> Settings:
 
 def open_folder(settings: Settings) -> DataFolder:
     from lienworker.db.database import open_store
-    from lienworker.outbox.deliveries import configure
+    from lienworker.outbox.outcomes import configure
 
     configure(settings.mode)
     return open_store(settings.data_dir)

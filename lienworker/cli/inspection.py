@@ -103,7 +103,7 @@ def _heartbeat_lines(facts: dict[str, Any]) -> list[str]:
 
 def _print_backlog(backlog: dict[str, Any]) -> None:
     """Who waits how long; what is old stands on the right."""
-    from lienworker.queries.backlog import heads, in_lines
+    from lienworker.queries.waiting import heads, in_lines
 
     for title, rows in (("host or step", backlog["rows"]), ("county", backlog["counties"])):
         if rows:

@@ -44,7 +44,7 @@ def intake_options(function: F) -> F:
 
 def how_of(options: dict[str, Any]) -> How:
     from lienworker.intake import Defaults
-    from lienworker.intake.mapping import check_fields, parse_choice
+    from lienworker.intake.fields import check_fields, parse_choice
     from lienworker.steps.import_file import How
 
     defaults = Defaults(*(options[name] for name in ("platform", "state", "county", "queue", "priority")))
@@ -127,8 +127,8 @@ def _try_out(settings: Settings, file: str, how: How) -> None:
 
 def _show_mapping(file: str, how: How) -> None:
     """Which column is taken for what. Standard input can be read only once, so it is not looked at before."""
-    from lienworker.intake.header import header_of
-    from lienworker.intake.mapping import resolve_mapping
+    from lienworker.intake.fields import resolve_mapping
+    from lienworker.intake.read import header_of
 
     header = None if file == "-" else header_of(file, how.format, how.mapping)
     if header is None:

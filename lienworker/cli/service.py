@@ -16,6 +16,7 @@ from lienworker.cli.output import echo
 if TYPE_CHECKING:
     from lienworker.stack.units import Service, Step
 
+
 _options: Callable[[Any], Any] = with_options(
     click.option("--user/--system", "for_user", default=None, help="For you alone, or for the machine (as root)."),
     click.option(
@@ -96,3 +97,25 @@ def _go(steps: list[Step], *, dry_run: bool, yes: bool) -> None:
         click.confirm("Go on?", abort=True)
     for step in steps:
         step.do()
+
+
+# completion: the words of our commands for the shell's tab key.
+
+
+@click.command(epilog='Example: eval "$(lienworker completion bash)"')
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes the tab key complete our commands.
+
+    \b
+    bash, in ~/.bashrc:                    eval "$(lienworker completion bash)"
+    zsh, in ~/.zshrc:                      eval "$(lienworker completion zsh)"
+    fish, in ~/.config/fish/config.fish:   lienworker completion fish | source
+    """
+    from click.shell_completion import get_completion_class
+
+    from lienworker.cli import cli
+
+    found = get_completion_class(shell)
+    assert found is not None
+    echo(found(cli, {}, "lienworker", "_LIENWORKER_COMPLETE").source())

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lienworker.maintenance.sweeps import Purged
     from lienworker.settings import Settings
 
+
 #: How long a backup waits for a purge, which a running stack does every hour, s.
 _PATIENCE = 300.0
 _HOURS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "": 1.0}
@@ -173,8 +174,7 @@ def restore(file: Path, force: bool, moved: bool) -> None:
     All of it is checked before any of it takes its place. What was still to be sent to the Gateway is held, since the
     Gateway may have newer results by now: `lienworker outbox release --reason restored` lets it go.
     """
-    from lienworker.maintenance.after_restore import settle_in
-    from lienworker.maintenance.restore import restore_files
+    from lienworker.maintenance.restore import restore_files, settle_in
     from lienworker.store.pending import rebuild
 
     settings = load_settings()
@@ -193,3 +193,48 @@ def restore(file: Path, force: bool, moved: bool) -> None:
             f"{plural(held, 'upload')} held: the Gateway may have newer results since the backup. If not, let them go: "
             "lienworker outbox release --reason restored"
         )
+
+
+# pause and resume: by hand, for as long as wanted, through restarts.
+
+
+_LANES = ("intake", "fetch", "upload")
+
+
+def _chosen(intake: bool, fetch: bool, upload: bool) -> list[str]:
+    named = [lane for lane, wanted in zip(_LANES, (intake, fetch, upload), strict=True) if wanted]
+    return named or list(_LANES)
+
+
+def _set(lanes: list[str], *, paused: bool) -> None:
+    from lienworker.outbox.pauses import set_pause_by_hand
+
+    open_folder(load_settings())
+    set_pause_by_hand(lanes, paused=paused)
+
+
+_intake = click.option("--intake", is_flag=True, help="Taking new work.")
+_fetch = click.option("--fetch", is_flag=True, help="Fetching pages.")
+_upload = click.option("--upload", is_flag=True, help="Sending to the Gateway.")
+
+
+@click.command(epilog="Example: lienworker pause --fetch")
+@_intake
+@_fetch
+@_upload
+def pause(intake: bool, fetch: bool, upload: bool) -> None:
+    """Pause all lanes, or those that are named. Lasts through restarts."""
+    lanes = _chosen(intake, fetch, upload)
+    _set(lanes, paused=True)
+    echo(f"Paused: {', '.join(lanes)}. `lienworker resume` goes on.")
+
+
+@click.command(epilog="Example: lienworker resume")
+@_intake
+@_fetch
+@_upload
+def resume(intake: bool, fetch: bool, upload: bool) -> None:
+    """Resume all lanes, or those that are named, also where the Gateway paused them."""
+    lanes = _chosen(intake, fetch, upload)
+    _set(lanes, paused=False)
+    echo(f"Resumed: {', '.join(lanes)}.")

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import peewee
 
 from lienworker.data_folder import DataFolder, create_private
+from lienworker.db.clock import rfc3339
 from lienworker.db.usage import opening
 from lienworker.errors import InputError, StoreError
 from lienworker.failpoints import reach
@@ -28,6 +29,7 @@ else:
     # The very library that Peewee uses (it prefers `pysqlite3` where that is installed): a second copy of SQLite in one
     # process would know nothing of the first one's locks, and drop them. So nothing else imports `sqlite3`.
     sqlite3 = peewee.sqlite3
+
 
 SQLITE_VERSION: str = sqlite3.sqlite_version
 #: Seconds that a writer waits for another one. Our own transactions take milliseconds; a rude one may take longer.
@@ -233,3 +235,20 @@ def dict_rows(sql: str, params: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:
     names = [column[0] for column in cursor.description]
     for row in cursor:
         yield dict(zip(names, row, strict=True))
+
+
+# Small things that must survive a restart, by name: the last heartbeat, what the Gateway asked for.
+
+
+def set_fact(name: str, value: str) -> None:
+    """Part of a larger transaction."""
+    execute(
+        "INSERT INTO facts (name, value, at) VALUES (?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET value = excluded.value, at = excluded.at",
+        (name, storable(value), rfc3339()),
+    )
+
+
+def fact(name: str) -> str | None:
+    row = one_row("SELECT value FROM facts WHERE name = ?", (name,))
+    return str(row[0]) if row else None

@@ -13,6 +13,7 @@ The way of one fetch:
 Nothing here knows the database or the environment: everything comes in as arguments.
 """
 
+from lienworker.fetching.failures import Fault, fault_of
 from lienworker.fetching.fetcher import Fetcher
 from lienworker.fetching.guard import Guard
 from lienworker.fetching.outcomes import (
@@ -23,7 +24,6 @@ from lienworker.fetching.outcomes import (
     FetchRequest,
     NotModified,
 )
-from lienworker.fetching.reasons import Fault, fault_of
 from lienworker.fetching.urls import redact_url
 
 __all__ = [

@@ -13,7 +13,7 @@ from collections import deque
 from contextlib import suppress
 
 from lienworker.fetching.outcomes import Fetched
-from lienworker.fetching.stopwatch import Stopwatch
+from lienworker.fetching.turns import Stopwatch
 
 #: Bytes of a page that nobody counts.
 FREE = 512 * 1024

@@ -7,17 +7,13 @@ from yarl import URL
 
 from lienworker.failpoints import reach
 from lienworker.fetching.budget import Budget
-from lienworker.fetching.connector import Connector
 from lienworker.fetching.failures import FetchError, explain
 from lienworker.fetching.guard import Guard, Lookup, system_lookup
-from lienworker.fetching.headers import conditions, standing_headers
 from lienworker.fetching.outcomes import Fetched, FetchOptions, FetchOutcome, FetchRequest, NotModified
-from lienworker.fetching.proxies import Proxies, Route
-from lienworker.fetching.reply import Limits, Reply
+from lienworker.fetching.proxies import Connector, Proxies, Route
+from lienworker.fetching.reply import REDIRECTS, Limits, Reply, Trail, conditions, standing_headers
 from lienworker.fetching.robots import MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, Robots
-from lienworker.fetching.stopwatch import Stopwatch
-from lienworker.fetching.trail import REDIRECTS, Trail
-from lienworker.fetching.turns import FarTurnError, Going, Pacer, TurnError, Turns, going
+from lienworker.fetching.turns import FarTurnError, Going, Pacer, Stopwatch, TurnError, Turns, going
 from lienworker.fetching.urls import parse_url, place_of, redact_url
 
 _ROBOTS_SECONDS = 15.0

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 import aiohttp
+from yarl import URL
 
-from lienworker.fetching.body import read_body
-from lienworker.fetching.budget import Allowance, Budget
-from lienworker.fetching.failures import FetchError
-from lienworker.fetching.headers import content_type_of, date_of, retry_after_of, validator_of
-from lienworker.fetching.outcomes import Fetched, NotModified
-from lienworker.fetching.reasons import phrase_of_status, reason_of_status
-from lienworker.fetching.stopwatch import Stopwatch
-from lienworker.fetching.trail import Trail
-from lienworker.fetching.urls import redact_url
+from lienworker.fetching.budget import FREE, Allowance, Budget
+from lienworker.fetching.failures import FetchError, phrase_of_status, reason_of_status
+from lienworker.fetching.outcomes import Fetched, FetchRequest, NotModified
+from lienworker.fetching.turns import Stopwatch
+from lienworker.fetching.urls import parse_url, redact_url
 
 MAX_ERROR_BODY = 64 * 1024
 _ERROR_BODY_SECONDS = 5.0
@@ -120,3 +122,226 @@ class Reply:
     def _failed(self, reason: str, sentence: str) -> FetchError:
         shown = redact_url(str(self.trail.url))
         return FetchError(reason, f"{shown} {sentence}.", status=self.response.status)
+
+
+# Reading and writing the few HTTP headers that matter to a fetch.
+
+
+MAX_RETRY_AFTER = 24 * 3600.0
+_MAX_VALIDATOR = 1_000
+
+_MEDIA = re.compile(r"\s*([\w.+-]{1,100}/[\w.+-]{1,100})\s*(?:;|,|$)", re.ASCII)
+_CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([a-z0-9_.:+-]{1,40})""", re.IGNORECASE)
+_PRINTABLE = re.compile(r"[\x20-\x7e]+")
+
+
+def standing_headers(user_agent: str) -> dict[str, str]:
+    """Sent with every request. Brotli is not asked for: its decoder cannot be bounded everywhere."""
+    return {
+        "User-Agent": user_agent,
+        "Accept": "text/html,application/xhtml+xml,application/json;q=0.9,text/csv;q=0.9,*/*;q=0.8",
+        "Accept-Language": "en-US,en;q=0.9",
+        "Accept-Encoding": "gzip, deflate",
+    }
+
+
+def conditions(request: FetchRequest) -> dict[str, str]:
+    """The headers by which a site may answer "not modified".
+
+    The values came from a site once: one that is no header value (control characters, absurd length) is left
+    out, which costs a full reply and nothing else.
+    """
+    wanted = {}
+    if etag := validator_of(request.etag):
+        wanted["If-None-Match"] = etag
+    if last_modified := validator_of(request.last_modified):
+        wanted["If-Modified-Since"] = last_modified
+    return wanted
+
+
+def validator_of(header: str | None) -> str | None:
+    """An ETag or a date of change that can be kept and sent back; None if there is none."""
+    if header and len(header) <= _MAX_VALIDATOR and _PRINTABLE.fullmatch(header):
+        return header
+    return None
+
+
+@lru_cache(maxsize=256)
+def content_type_of(header: str) -> tuple[str, str | None]:
+    """Media type and charset of a Content-Type header, both in lower case; rubbish is as good as none."""
+    media, charset = _MEDIA.match(header), _CHARSET.search(header)
+    return media[1].lower() if media else "", charset[1].lower() if charset else None
+
+
+def retry_after_of(header: str | None, now: datetime) -> float | None:
+    """Seconds to wait, from a number or a date: never negative, at most a day; None if it is neither."""
+    if header is None:
+        return None
+    text = header.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text), MAX_RETRY_AFTER)
+    moment = date_of(text)
+    if moment is None:
+        return None
+    return min(max((moment - now).total_seconds(), 0.0), MAX_RETRY_AFTER)
+
+
+def date_of(header: str | None) -> datetime | None:
+    """An HTTP date, aware; None for anything else."""
+    if not header:
+        return None
+    try:
+        moment = parsedate_to_datetime(header)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+# Reading a reply's body within its cap.
+#
+# Decompression is done here and not by aiohttp, for two reasons: its versions differ in how much one packet may
+# unpack to (a bomb of 256 KB was a quarter of a gigabyte in some), and it takes a gzip stream that breaks off for a
+# whole one.
+
+
+_GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15
+_PIECE = 256 * 1024
+_GZIP_MAGIC = b"\x1f\x8b"
+# A stream of many empty members costs time without ever reaching the cap; honest servers send one.
+_MAX_MEMBERS = 64
+# Some servers write a charset or a transfer encoding here. Browsers ignore that, and so do we.
+_NO_ENCODING = frozenset({"", "identity", "none", "utf-8", "8bit", "binary"})
+
+
+async def read_body(
+    response: aiohttp.ClientResponse, limit: int, chunks: list[bytes], allowance: Allowance | None = None
+) -> bool:
+    """Append the unpacked body to `chunks`; False if it goes on beyond `limit` bytes, where `chunks` end then.
+
+    The caller owns the list, so what had come is still there when a time-out ends the reading.
+    """
+    encoding = response.headers.get("Content-Encoding")
+    decoder = decoder_of(encoding) if encoding else None
+    left = limit
+    # Not response.read(), which would collect without a limit.
+    read = response.content.readany
+    while packed := await read():
+        for data in (packed,) if decoder is None else decoder.unpack(packed):
+            if len(data) > left:
+                chunks.append(data[:left])
+                response.close()
+                return False
+            left -= len(data)
+            if limit - left > FREE and allowance is not None:
+                await allowance.grow_to(limit - left)
+            chunks.append(data)
+    if decoder is not None:
+        decoder.finish()
+    return True
+
+
+def decoder_of(content_encoding: str) -> Decoder | None:
+    name = content_encoding.strip().lower()
+    if name in _NO_ENCODING:
+        return None
+    if name in ("gzip", "x-gzip"):
+        return Decoder(_GZIP)
+    if name == "deflate":
+        return Decoder(_ZLIB)
+    raise FetchError("bad_encoding", f"The reply came in an encoding that nobody asked for: {name[:30]!r}.")
+
+
+class Decoder:
+    """Unpacks gzip, of several members too, and deflate, with zlib's header or (as some servers do) without."""
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self._stream = zlib.decompressobj(window)
+        self._members = 0
+        self._fed = False
+
+    def unpack(self, packed: bytes) -> Iterator[bytes]:
+        """Piece by piece, so that whoever has enough can stop before the rest takes any memory."""
+        if not self._fed and self._window == _ZLIB and packed[0] & 0x0F != zlib.DEFLATED:
+            self._stream = zlib.decompressobj(_RAW_DEFLATE)
+        self._fed = True
+        while packed:
+            if self._stream.eof and not self._next_member(packed):
+                return
+            try:
+                yield self._stream.decompress(packed, _PIECE)
+            except zlib.error:
+                raise _broken() from None
+            packed = self._stream.unconsumed_tail or self._stream.unused_data
+
+    def _next_member(self, packed: bytes) -> bool:
+        """False where only rubbish follows, which browsers ignore too."""
+        if self._window != _GZIP or not packed.startswith(_GZIP_MAGIC):
+            return False
+        self._members += 1
+        if self._members > _MAX_MEMBERS:
+            raise _broken()
+        self._stream = zlib.decompressobj(self._window)
+        return True
+
+    def finish(self) -> None:
+        if self._fed and not self._stream.eof:
+            raise _broken()
+
+
+def _broken() -> FetchError:
+    return FetchError("bad_encoding", "The reply's compression is broken.")
+
+
+# The way of one fetch through its redirects: where it is, which cookies it has, if it goes in circles.
+
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class Trail:
+    """Cookies live as long as the trail and go back only to the host that set them.
+
+    Some county sites set one in a redirect and go round for ever unless it comes back.
+    """
+
+    def __init__(self, url: URL, max_redirects: int) -> None:
+        self.url = url
+        self.redirects = 0
+        self._max_redirects = max_redirects
+        self._jar: aiohttp.CookieJar | None = None
+        self._seen: set[tuple[str, str | None]] = set()
+
+    def cookies(self) -> str | None:
+        """The Cookie header for the present address."""
+        if self._jar is None:
+            return None
+        found = self._jar.filter_cookies(self.url).values()
+        return "; ".join(f"{morsel.key}={morsel.coded_value}" for morsel in found) or None
+
+    def follow(self, response: aiohttp.ClientResponse) -> None:
+        """Step on to where a redirect leads, or raise `FetchError`."""
+        self._seen.add((str(self.url), self.cookies()))
+        self._keep_cookies(response)
+        location = response.headers.get("Location", "").strip()
+        if not location:
+            raise self._lost("protocol_error", "redirects without saying where to", response)
+        self.redirects += 1
+        if self.redirects > self._max_redirects:
+            raise self._lost("too_many_redirects", f"is redirect number {self.redirects}", response)
+        self.url = parse_url(location, base=self.url)
+        # The same address with other cookies is a site that remembers us, not a circle.
+        if (str(self.url), self.cookies()) in self._seen:
+            raise self._lost("too_many_redirects", "is redirected to in a circle", response)
+
+    def _lost(self, reason: str, sentence: str, response: aiohttp.ClientResponse) -> FetchError:
+        return FetchError(reason, f"{redact_url(str(self.url))} {sentence}.", status=response.status)
+
+    def _keep_cookies(self, response: aiohttp.ClientResponse) -> None:
+        if "Set-Cookie" not in response.headers:
+            return
+        if self._jar is None:
+            self._jar = aiohttp.CookieJar(unsafe=True)  # "unsafe" admits hosts that are addresses
+        for morsel in response.cookies.values():
+            morsel["domain"] = ""  # to this host only, whatever the site would like
+        self._jar.update_cookies(response.cookies, self.url)

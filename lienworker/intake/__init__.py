@@ -6,9 +6,8 @@
 No database and no network in here; the importer stores what comes out.
 """
 
-from lienworker.intake.mapping import propose_mapping
+from lienworker.intake.fields import propose_mapping
 from lienworker.intake.read import read_parcels
-from lienworker.intake.rejects import RejectsFile
-from lienworker.intake.rows import Defaults, ParcelRow, Reject
+from lienworker.intake.rows import Defaults, ParcelRow, Reject, RejectsFile
 
 __all__ = ["Defaults", "ParcelRow", "Reject", "RejectsFile", "propose_mapping", "read_parcels"]

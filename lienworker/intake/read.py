@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Iterator, Mapping
 from itertools import chain
+from pathlib import Path, PurePath
 
 from lienworker.errors import InputError
-from lienworker.intake.detect import detect_format
-from lienworker.intake.fields import RowMaker
-from lienworker.intake.jsonfile import read_json
-from lienworker.intake.jsonl import read_jsonl
-from lienworker.intake.mapping import check_fields
-from lienworker.intake.objects import ObjectReader
+from lienworker.intake.fields import RowMaker, check_fields, propose_mapping
+from lienworker.intake.jsonfile import ObjectReader, names_a_parcel, read_json, read_jsonl
 from lienworker.intake.rows import Defaults, ParcelRow, Reject
-from lienworker.intake.source import Source, name_of, open_blocks
-from lienworker.intake.tables import read_table
-from lienworker.intake.text import Batches, line_batches, read_text
-from lienworker.intake.urllist import read_url_list
+from lienworker.intake.source import Batches, Source, line_batches, name_of, open_blocks, read_text, read_url_list
+from lienworker.intake.tables import choose_delimiter, looks_like_table, read_table
 
 _NO_DEFAULTS = Defaults()
 #: Rejects, and lines without a row, that any file may have; and how many more for each row that can be used.
@@ -103,3 +100,116 @@ def _rows(
     if kind == "csv":
         return read_table(head, batches, maker, mapping, name)
     return read_url_list(batches, maker)
+
+
+# The names of a file's columns, before anything else of it is read: for showing what would be taken for what.
+
+
+def header_of(source: str | Path, asked: str | None, chosen: Mapping[str, str]) -> list[str] | None:
+    """The header of a table or the keys of the first JSON line; None where a file has neither."""
+    name = name_of(source)
+    with open_blocks(source, name) as blocks:
+        head, _ = read_text(blocks, name)
+        kind = detect_format(name, head, asked, chosen or None)
+    lines = (line.strip("\r\n ") for line in head.splitlines())
+    line = next((line for line in lines if line and not line.lower().startswith("sep=")), "")
+    if kind == "csv":
+        cells = next(csv.reader([line], delimiter=choose_delimiter(line, chosen or None)), [])
+        return [cell.strip() for cell in cells]
+    return _keys(line) if kind == "jsonl" else None
+
+
+def _keys(line: str) -> list[str] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return list(row) if isinstance(row, dict) else None
+
+
+# What kind of file is it? Its name says so, and its first lines must agree.
+
+
+_ENDINGS = {"csv": "csv", "tsv": "csv", "json": "json", "jsonl": "jsonl", "ndjson": "jsonl", "txt": "txt"}
+_SPOKEN = {
+    "csv": "a CSV table",
+    "json": "JSON",
+    "jsonl": "JSONL, with one JSON object a line",
+    "txt": "a list of URLs, one a line",
+}
+_SAMPLE = 20
+
+
+def detect_format(name: str, head: str, asked: str | None, chosen: Mapping[str, str] | None = None) -> str:
+    """csv, json, jsonl or txt; an `InputError` where the content is not what the name or the operator says."""
+    lines = _telling_lines(head)
+    if lines[0].startswith("<"):
+        raise InputError(f"{name} is a web page (HTML or XML), not a list of parcels; download the list itself")
+    said = _asked(asked) or _by_ending(name)
+    if said is None:
+        return sniff(head)
+    if said == "txt" and not asked and looks_like_table(head, chosen):
+        return "csv"  # auction lists come as .txt, with tabs or pipes
+    if not _fits(said, lines):
+        raise InputError(
+            f"{name} is not {_SPOKEN[said]}; its first line begins {lines[0][:40]!r}; {_remedy(said, head)}"
+        )
+    return said
+
+
+def sniff(head: str) -> str:
+    """What the content looks like by itself."""
+    lines = _telling_lines(head)
+    first = lines[0]
+    if first.startswith("{"):
+        return "jsonl" if _is_row(first) or (len(lines) > 1 and lines[1].startswith("{")) else "json"
+    if first.startswith("["):
+        return "json"
+    return "txt" if first.lower().startswith(("http://", "https://", "#")) else "csv"
+
+
+def _remedy(said: str, head: str) -> str:
+    found = sniff(head)
+    if found == said or (found == "csv" and not looks_like_table(head)):
+        return "check that it is the right file"
+    return f"it looks like {_SPOKEN[found]}: rename it, or say which format it is"
+
+
+def _fits(said: str, lines: list[str]) -> bool:
+    """Only what is wrong with the file as a whole; a bad row among good ones is a reject."""
+    first = lines[0]
+    if said == "json":
+        return first[0] in "[{"
+    if said == "jsonl":
+        return first != "{" and first[0] != "[" and any(line.startswith("{") for line in lines)
+    if said == "txt":
+        return first[0] not in "[{" and any("://" in line or line.lower().startswith(("www.", "#")) for line in lines)
+    return first[0] not in "[{"
+
+
+def _telling_lines(head: str) -> list[str]:
+    """The first lines that say something; never empty, as an empty file does not come this far."""
+    lines = [line.strip() for line in head.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")][:_SAMPLE] or [head.strip()]
+
+
+def _is_row(line: str) -> bool:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return names_a_parcel(value, propose_mapping(list(value)))
+
+
+def _asked(asked: str | None) -> str | None:
+    if asked is None:
+        return None
+    if asked.lower() not in _ENDINGS:
+        raise InputError(f"there is no format {asked!r}; use csv, json, jsonl or txt")
+    return _ENDINGS[asked.lower()]
+
+
+def _by_ending(name: str) -> str | None:
+    path = PurePath(name.lower())
+    ending = PurePath(path.stem).suffix if path.suffix in (".gz", ".gzip") else path.suffix
+    return _ENDINGS.get(ending[1:])

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import re
+import secrets
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+from lienworker.errors import InputError
 
 RAW_LIMIT = 2_000
 
@@ -63,3 +70,86 @@ def tidy(raw: str) -> str:
     """The text cut to a bearable length, and free of the half characters that no file or database takes."""
     cut = raw[:RAW_LIMIT]
     return cut if cut.isascii() else cut.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+# The rejects file: what could not be imported, for a person to open in a spreadsheet and put right.
+
+
+HEADER = ("line", "reason", "detail", "raw")
+#: Nobody puts more rows than this right by hand; the rest is only counted.
+MOST_ROWS = 100_000
+MOST_BYTES = 20_000_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def plain_name(name: str) -> str:
+    """A file name that is harmless anywhere."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", Path(name).name)[:100] or "import"
+
+
+class RejectsFile:
+    """Writes rejects to `path`. The file comes into being with the first one, in place of an older one.
+
+    It is bounded in rows and bytes, since a list can be packed a thousandfold; its last line says what is left out.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+        self.left_out = 0
+        self._file: TextIO | None = None
+        self._written = 0
+
+    @classmethod
+    def of_import(cls, folder: Path, name: str) -> RejectsFile:
+        """A file of its own for each import, also of those that are called the same."""
+        return cls(folder / f"{plain_name(name)}-{secrets.token_hex(3)}.rejects.csv")
+
+    def write(self, reject: Reject) -> None:
+        self.count += 1
+        if self.left_out or self.count > MOST_ROWS or (self._file and self._written > MOST_BYTES):
+            self.left_out += 1
+            return
+        raw = reject.raw.replace("\0", "\u2400")
+        self._write_row((str(reject.line), reject.reason, harmless(reject.detail), harmless(raw)))
+
+    def close(self) -> None:
+        if self._file is None or self._file.closed:
+            return
+        if self.left_out:
+            self._write_row(("", "not_listed", f"{self.left_out:,} more rows were rejected; they are not listed", ""))
+        self._file.close()
+
+    def in_words(self) -> str:
+        """Where the rejects are, and whether all of them are there."""
+        some = f"The first {self.count - self.left_out:,} rejected rows" if self.left_out else "The rejected rows"
+        rest = f"; the other {self.left_out:,} were only counted" if self.left_out else ""
+        return f"{some}, with line and reason, are in {self.path}{rest}"
+
+    def _write_row(self, cells: tuple[str, ...]) -> None:
+        try:
+            if self._file is None:
+                self._file = self._open()
+            csv.writer(self._file).writerow(cells)
+            self._written += sum(map(len, cells))
+        except OSError as error:
+            raise InputError(f"the rejects file {self.path} cannot be written ({error.strerror})") from None
+
+    def __enter__(self) -> RejectsFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open(self) -> TextIO:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = self.path.open("w", encoding="utf-8", newline="")
+        csv.writer(file).writerow(HEADER)
+        return file
+
+
+def harmless(cell: str) -> str:
+    """A cell that a spreadsheet would run as a formula, with the apostrophe that makes it text."""
+    return f"'{cell}" if cell.lstrip(" ").startswith(_FORMULA) else cell

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from lienworker.intake.objects import decoder
-from lienworker.intake.text import MAX_LINE
+from lienworker.intake.source import MAX_LINE
 
 # The text is taken in steps: large ones decode the value in hand less often again, small ones make errors cheaper
 # (json counts the lines before every error from the start of the text).
@@ -23,6 +23,21 @@ _TOKEN = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|[{}\[\]"]')
 _SCALAR = re.compile(r"[^,{}\[\]\n]*+")
 # Where the next element probably begins when the one before has no end: on a line of its own, or after `},`.
 _FRESH_START = re.compile(r"(?:\n[ \t]*+|\}\s*+,\s*+)(?=\{)")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"the number {text[:40]} is too large")
+    return number
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+# What Python's reader accepts beyond JSON (NaN, Infinity, 1e999) would come out again as JSON that nobody reads.
+decoder = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)
 
 
 class BrokenValueError(Exception):

@@ -14,8 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from lienworker.db.clock import now_ms
-from lienworker.db.database import execute, one_row, write
-from lienworker.db.kv import fact, set_fact
+from lienworker.db.database import execute, fact, one_row, set_fact, write
 from lienworker.maintenance.hosts import LONGEST_WAIT_MS, heal_hosts
 from lienworker.outbox import breaker, transitions
 from lienworker.outbox.rows import NEVER_DUE

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import rfc3339
-from lienworker.db.database import write
-from lienworker.db.kv import fact, set_fact
+from lienworker.db.database import fact, set_fact, write
 from lienworker.errors import OperatorError
 from lienworker.outbox.pauses import is_paused_for, set_pause
 from lienworker.settings import Settings

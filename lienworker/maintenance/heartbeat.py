@@ -8,8 +8,7 @@ import psutil
 
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms
-from lienworker.db.database import write
-from lienworker.db.kv import fact, set_fact
+from lienworker.db.database import fact, set_fact, write
 from lienworker.hubs.gateway.client import GatewayClient
 from lienworker.hubs.gateway.outcomes import Accepted
 from lienworker.hubs.gateway.wire import heartbeat_body
@@ -17,7 +16,7 @@ from lienworker.maintenance.disk_limits import room_in
 from lienworker.outbox.pauses import pauses, set_pause
 from lienworker.platforms import Registry
 from lienworker.settings import Settings
-from lienworker.steps.on_loop import OnLoop
+from lienworker.steps.in_flight import OnLoop
 from lienworker.store.counts import ended_since, outbox_counts, task_counts
 from lienworker.store.heartbeats import ACKNOWLEDGED, BEAT_OUTCOME, BEAT_WELL, COMMANDS, LAST_BEAT
 from lienworker.store.history import paused_places

@@ -10,8 +10,7 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, execute, one_row, write
 from lienworker.outbox import transitions
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
-from lienworker.outbox.closing import note_try, say_failed
-from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.outcomes import note_try, report_failure, say_failed
 from lienworker.outbox.pacing import (
     LONGEST_DELAY,
     MOST_OPEN,

@@ -19,7 +19,7 @@ from lienworker.data_folder import DataFolder, rename
 from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, execute_many, one_row, write
 from lienworker.failpoints import reach
-from lienworker.store.stored_paths import is_inside, is_raw_path
+from lienworker.store.raw_files import is_inside, is_raw_path
 
 #: A worker writes a page's file moments before its row; within this many seconds it may still be about to.
 _YOUNG_SECONDS = 120.0

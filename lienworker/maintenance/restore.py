@@ -13,13 +13,16 @@ from typing import Any
 
 from lienworker.data_folder import DataFolder, fsync_folder, make_private, rename
 from lienworker.db.clock import now_ms, rfc3339, to_ms
-from lienworker.db.database import connection_to
+from lienworker.db.database import all_rows, connection_to, write
 from lienworker.db.migrations import known_migrations
 from lienworker.db.usage import OPEN_LOCK, USE_LOCK, owning
 from lienworker.errors import InputError, StoreError
 from lienworker.maintenance.backup import ABOUT, DATABASE, FORMAT, Counting, check_database, read_members
 from lienworker.maintenance.tar_reader import Member
-from lienworker.store.stored_paths import is_raw_path
+from lienworker.outbox import transitions
+from lienworker.outbox.leases import free
+from lienworker.store.audit import note_action
+from lienworker.store.raw_files import is_raw_path
 from lienworker.trust import trust_data_folder
 
 _CHUNK = 1 << 20
@@ -146,3 +149,29 @@ def _put_in_place(stage: Path, root: Path) -> None:
         rename(path, root / path.name, "restore")
     for place in (root, *(path for path in root.rglob("*") if path.is_dir())):
         fsync_folder(place)
+
+
+# What a restored database must be told before workers go on: the world has moved on since it was copied.
+
+
+#: Why uploads are held after a restore.
+RESTORED = "restored"
+
+
+def settle_in(what: str, *, hold_uploads: bool) -> int:
+    """Frees what the processes of that time held, blaming nobody; gives how many uploads are held back.
+
+    The Gateway may have had newer results since, and it would let an older one overwrite them. So what was still to be
+    sent waits for a person, unless the backup is known to be the last state.
+    """
+    holders = {row[0] for row in all_rows("SELECT holder FROM workers UNION SELECT holder FROM turns")}
+    tokens = all_rows("SELECT DISTINCT lease_token FROM outbox WHERE state = 'leased'")
+    for holder in holders | {token.partition(".")[0] for (token,) in tokens}:
+        free(holder, blame=False)
+    with write("restored"):
+        held = 0
+        if hold_uploads:
+            held = transitions.hold_all_uploads(RESTORED)
+        # Delays of hosts and breakers are of that time, too: they end by themselves.
+        note_action("restore", what, held)
+    return held

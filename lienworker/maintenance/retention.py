@@ -11,16 +11,15 @@ from pathlib import Path
 
 from lienworker.data_folder import DataFolder, lock_within
 from lienworker.db.clock import now_ms, rfc3339
-from lienworker.db.database import all_rows, execute, one_row, write
-from lienworker.db.kv import fact, set_fact
+from lienworker.db.database import all_rows, execute, fact, one_row, set_fact, write
 from lienworker.errors import BusyError
 from lienworker.maintenance.pending_deletes import remove_doomed
 from lienworker.maintenance.sweeps import PageSweep, Purged, StepSweep, Sweep, TaskSweep
 from lienworker.maintenance.vacuum import checkpoint, shrink_a_bit
 from lienworker.settings import Settings
 from lienworker.store.audit import note_action
+from lienworker.store.counts import fold_counties
 from lienworker.store.pending import remove_pending
-from lienworker.store.rollups import fold_counties
 
 _DAY_MS = 86_400_000
 #: How long one transaction should keep other writers waiting, s: the size of a slice follows from it.

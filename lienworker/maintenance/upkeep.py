@@ -14,18 +14,16 @@ from dataclasses import dataclass, field
 
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms
-from lienworker.db.database import DATABASE_TROUBLE, close, write
-from lienworker.db.kv import fact, set_fact
+from lienworker.db.database import DATABASE_TROUBLE, close, fact, set_fact, write
 from lienworker.errors import BusyError
 from lienworker.maintenance.clocks import forgive_clock_jumps, notice_clock_jump
 from lienworker.maintenance.disk_limits import measure, remember_size, watch_disk
 from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.maintenance.retention import Keep, Pace, purge
-from lienworker.outbox.leader import is_held_by, turn
-from lienworker.outbox.leases import Holder
+from lienworker.outbox.leases import Holder, is_held_by, turn
 from lienworker.outbox.storage_watch import watch_storage
 from lienworker.settings import Settings
-from lienworker.store import rollups
+from lienworker.store import counts
 from lienworker.store.pending import heal
 
 #: When the last purge ran, ms.
@@ -57,14 +55,14 @@ class Chores:
 
     def record_disk_usage(self) -> None:
         """Record how full the disk is, once a minute for all processes; fold old minutes into hours once an hour."""
-        minute = rollups.this_minute()
+        minute = counts.this_minute()
         if minute == self._last_minute:
             return
         free_mb = shutil.disk_usage(self.folder.root).free // 1_000_000
-        is_first = rollups.note_level("disk_free_mb", "", free_mb)
+        is_first = counts.note_level("disk_free_mb", "", free_mb)
         self._last_minute = minute
         if is_first and minute % 60 == 0:
-            rollups.fold_old()
+            counts.fold_old()
 
 
 @dataclass(slots=True)

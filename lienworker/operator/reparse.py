@@ -13,21 +13,19 @@ from typing import Any
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import write
 from lienworker.errors import PageError, StoreError
-from lienworker.outbox.reparsed import as_row, begin_generation
+from lienworker.outbox.outcomes import as_row, begin_generation
 from lienworker.outbox.rows import Claimed
 from lienworker.platforms import Page, ParsedPage, Registry
 from lienworker.platforms.catalog.guarded import parse_guarded
 from lienworker.steps import drift
-from lienworker.steps.scrape import target_of
-from lienworker.steps.scrape_outcomes import Scraped, deliver, result_of, show_pending, sightings
+from lienworker.steps.scrape import Scraped, deliver, result_of, show_pending, sightings, target_of
 from lienworker.store import tasks
 from lienworker.store.history import Place
 from lienworker.store.pages import PageRecord, page_behind_result, page_of, was_purged
 from lienworker.store.pending import write_pending
-from lienworker.store.raw_files import read_page
+from lienworker.store.raw_files import raw_place, read_page
 from lienworker.store.results import NewResult, result, save_result
 from lienworker.store.runs import PageFilter, RunPage, add_page, finish_run, note_counts, start_run, tasks_with_pages
-from lienworker.store.stored_paths import raw_place
 
 #: Pages in one transaction.
 _GROUP = 50

@@ -13,7 +13,7 @@ from typing import Any
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import all_rows, dict_rows, one_row, write
 from lienworker.outbox import breaker, transitions
-from lienworker.outbox.deliveries import held_or_waiting
+from lienworker.outbox.outcomes import held_or_waiting
 from lienworker.outbox.states import UPLOADS, State, sql_list
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.store.audit import note_action

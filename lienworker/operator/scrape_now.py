@@ -23,13 +23,11 @@ from lienworker.settings import Settings
 from lienworker.steps.drift import let_go
 from lienworker.steps.fetch import FetchLoop
 from lienworker.steps.runtime import Runtime, running
-from lienworker.steps.scrape import scrape_row
-from lienworker.steps.scrape_outcomes import store_scrapes
+from lienworker.steps.scrape import scrape_row, store_scrapes
 from lienworker.store import tasks
 from lienworker.store.pages import latest_page
-from lienworker.store.raw_files import read_page
+from lienworker.store.raw_files import raw_place, read_page
 from lienworker.store.results import result
-from lienworker.store.stored_paths import raw_place
 from lienworker.store.tasks import NewTask
 
 _LOOK_SECONDS = 0.1

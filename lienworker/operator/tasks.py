@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lienworker.db.database import all_rows, write
 from lienworker.hostnames import route_of
 from lienworker.outbox import transitions
-from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.outcomes import report_failure
 from lienworker.outbox.pacing import try_afresh
 from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import Topic

@@ -16,7 +16,6 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, execute, execute_many, one_row, write
 from lienworker.hostnames import site_of
 from lienworker.outbox import transitions
-from lienworker.outbox.drift_holds import KeptBack
 from lienworker.outbox.pacing import (
     HORIZON_MS,
     Booked,
@@ -26,6 +25,7 @@ from lienworker.outbox.pacing import (
     open_at_most,
     spacing_ms,
 )
+from lienworker.outbox.pauses import KeptBack
 from lienworker.outbox.rows import ASKED_FOR, NEVER_DUE, Claimed
 from lienworker.outbox.states import UPLOADS, Topic
 from lienworker.store import tasks

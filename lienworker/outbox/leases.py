@@ -20,11 +20,10 @@ from typing import IO, Any
 
 from lienworker.data_folder import DataFolder, try_lock
 from lienworker.db.clock import now_ms, rfc3339
-from lienworker.db.database import DATABASE_TROUBLE, all_rows, close, dict_rows, execute, write
+from lienworker.db.database import DATABASE_TROUBLE, all_rows, close, dict_rows, execute, one_row, write
 from lienworker.outbox import transitions
 from lienworker.outbox.claims import LEASE_MS
-from lienworker.outbox.closing import note_try, say_failed
-from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.outcomes import note_try, report_failure, say_failed
 from lienworker.outbox.states import STEPS, State, Topic
 from lienworker.store import tasks
 
@@ -278,3 +277,54 @@ def _free_row(row: dict[str, Any], *, guilty: bool, words: str = "The worker die
         tasks.mark_failed(row["task_id"], "worker_died", words)
         report_failure(row["task_id"], "worker_died")
         say_failed(row["task_id"], row["topic"], "worker_died")
+
+
+# One at a time: a turn is held by one living process, however many schedulers and stacks there are.
+
+
+#: The turns that threads of this process are at.
+_running: set[tuple[str, str]] = set()
+_taking = threading.Lock()
+
+
+@contextmanager
+def turn(name: str, holder_id: str) -> Iterator[bool]:
+    """True when the turn is ours until the end of the block. A dead holder's turn is freed with its leases."""
+    mine = _take(name, holder_id)
+    try:
+        yield mine
+    finally:
+        if mine:
+            _give_up(name, holder_id)
+
+
+def _take(name: str, holder_id: str) -> bool:
+    with _taking:
+        with write("turn_start"):
+            sql = "INSERT OR IGNORE INTO turns (name, holder, taken_at) VALUES (?, ?, ?)"
+            execute(sql, (name, holder_id, rfc3339()))
+            mine = is_held_by(name, holder_id) and (name, holder_id) not in _running
+        if mine:
+            _running.add((name, holder_id))
+    return mine
+
+
+def _give_up(name: str, holder_id: str) -> None:
+    """Where the database does not take it (a full disk), the turn stays in our name, and we may take it up again."""
+    _running.discard((name, holder_id))
+    try:
+        with write("turn_end"):
+            execute("DELETE FROM turns WHERE name = ? AND holder = ?", (name, holder_id))
+    except DATABASE_TROUBLE as problem:
+        logger.warning("the turn of %s cannot be given up yet: %s", name, problem, extra={"action": "turn"})
+
+
+def is_taken(name: str, holder_id: str = "") -> bool:
+    """Whether somebody is at it: a living other, or a thread of this process."""
+    row = one_row("SELECT holder FROM turns WHERE name = ?", (name,))
+    return row is not None and (row[0] != holder_id or (name, holder_id) in _running)
+
+
+def is_held_by(name: str, holder_id: str) -> bool:
+    """Whether the turn is still ours: a process that was stopped for long may have lost it."""
+    return one_row("SELECT 1 FROM turns WHERE name = ? AND holder = ?", (name, holder_id)) is not None

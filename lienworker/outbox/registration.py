@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from lienworker.db.database import all_rows, execute_many, write
 from lienworker.hostnames import host_of, route_of, site_of
 from lienworker.outbox import transitions
-from lienworker.outbox.drift_holds import KeptBack
 from lienworker.outbox.pacing import Politeness, know_hosts
+from lienworker.outbox.pauses import KeptBack
 from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks

@@ -15,11 +15,10 @@ from dataclasses import asdict, dataclass, replace
 
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms
-from lienworker.db.database import write
-from lienworker.db.kv import fact, set_fact
+from lienworker.db.database import fact, set_fact, write
 from lienworker.errors import RefusedError
 from lienworker.outbox.pauses import is_paused_for, set_pause_in_transaction
-from lienworker.store.refusal import try_storage
+from lienworker.store.damage import try_storage
 
 CAUSE = "storage"
 _REFUSAL = "storage_refusal"

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
-from lienworker.intake.rejects import harmless
+from lienworker.intake.rows import harmless
 from lienworker.text_safety import redacted, without_passwords
 
 Results = Callable[[], Iterable[dict[str, Any]]]

@@ -12,6 +12,11 @@ from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
+from peewee import SQL, fn
+
+from lienworker.db.models import Page, Result, Task, dicts, tuples
+from lienworker.store.results import with_data
+
 #: Amounts that are looked at: a field of the record, or one of the entries of a list.
 AMOUNTS = {
     "market_value": "market_value", "assessed_value": "assessed_value", "tax_amount": "tax_amount",
@@ -121,3 +126,26 @@ def slowest_hosts(times: Iterable[tuple[str, int]], limit: int = 15) -> list[dic
 def _host_times(host: str, ordered: list[int]) -> dict[str, Any]:
     n = len(ordered)
     return {"host": host, "pages": n, "median_ms": ordered[n // 2], "p90_ms": ordered[int(0.9 * n)]}
+
+
+# What reports are made of: results and pages one by one, never all in memory.
+
+
+def stored_records() -> Iterator[dict[str, Any]]:
+    """Every result with what it is of, `data` as an object."""
+    it = Result
+    columns = (it.task_id, it.parcel_id, it.platform, it.state, it.county, it.fetched_at, it.data)
+    yield from map(with_data, dicts(it.select(*columns)))
+
+
+def page_times() -> Iterator[tuple[str, int]]:
+    """The address of each page and how long its fetch took, in ms."""
+    yield from tuples(Page.select(Page.url, Page.fetch_ms))
+
+
+def failed_tasks_of(reason: str, limit: int) -> list[dict[str, Any]]:
+    """Some tasks that failed for a reason, the newest first."""
+    query = Task.select(Task.task_id, Task.url, Task.county, Task.last_error).where(
+        Task.status.in_(["failed", "expired"]), fn.COALESCE(Task.reason, "unknown") == reason
+    )
+    return list(dicts(query.order_by(SQL("rowid DESC")).limit(limit)))

@@ -16,8 +16,7 @@ from lienworker.queries.formatting import at, number, seconds
 from lienworker.queries.lists import overdue_hosts
 from lienworker.queries.outbox import uploads_held
 from lienworker.settings import Settings
-from lienworker.store import rollups
-from lienworker.store.counts import outbox_counts, task_counts
+from lienworker.store.counts import by_minute, outbox_counts, sums, task_counts, this_minute
 from lienworker.store.damage import known_damage
 from lienworker.store.heartbeats import ACKNOWLEDGED, last_heartbeat
 from lienworker.store.history import paused_places
@@ -82,8 +81,8 @@ def facts_of(folder: DataFolder) -> dict[str, Any]:
 
 def _pace() -> dict[str, Any]:
     """Tasks that end in a second, by the last ten minutes, and the time that what is left will take."""
-    minute = rollups.this_minute()
-    lately = rollups.by_minute("task", minute - _RATE_MINUTES)
+    minute = this_minute()
+    lately = by_minute("task", minute - _RATE_MINUTES)
     moments = [when for counts in lately.values() for when in counts]
     ended = sum(n for counts in lately.values() for n in counts.values())
     # A run that began a minute ago is not slow because nothing ended before it.
@@ -129,8 +128,8 @@ def _stuck(facts: dict[str, Any]) -> list[str]:
     if not facts["stack_runs"] or any(pause["lane"] == "fetch" for pause in facts["pauses"]):
         return []
     hosts = overdue_hosts(now_ms() - _STUCK_MINUTES * 60_000)
-    since = rollups.this_minute() - _STUCK_MINUTES
-    if not hosts or rollups.sums("outbox", since) or rollups.sums("try", since):
+    since = this_minute() - _STUCK_MINUTES
+    if not hosts or sums("outbox", since) or sums("try", since):
         return []
     return [f"nothing has moved for {_STUCK_MINUTES} minutes, though work is due"]
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from lienworker.db.clock import rfc3339
 from lienworker.queries import charts
-from lienworker.queries.figures import Figures, slowest_hosts
-from lienworker.queries.result_figures import failed_tasks_of, page_times, stored_records
+from lienworker.queries.figures import Figures, failed_tasks_of, page_times, slowest_hosts, stored_records
 from lienworker.store.counts import failures, task_counts
 from lienworker.store.history import paused_places
 from lienworker.text_safety import redacted

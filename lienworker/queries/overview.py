@@ -9,9 +9,9 @@ from peewee import fn
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.models import Backlog, Host, dicts, tuples
-from lienworker.queries.backlog import backlog
 from lienworker.queries.health import facts_of
 from lienworker.queries.lists import failures_by_reason
+from lienworker.queries.waiting import backlog
 from lienworker.settings import Settings
 from lienworker.store.tasks import QUEUES
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from lienworker.db.database import dict_rows
 from lienworker.db.models import Attempt, Result, dicts
-from lienworker.hubs.gateway.raw_form import raw_form
 from lienworker.hubs.gateway.sanitize import Unfit, fit_result
+from lienworker.hubs.gateway.transport import raw_form
 from lienworker.outbox.uploads import raw_pages
 from lienworker.queries.failures import due_in_words
 from lienworker.store.pages import PAGE

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from peewee import fn
 
 from lienworker.db.database import all_rows
 from lienworker.db.models import WaitingSince, tuples
+from lienworker.queries.formatting import number, seconds
+from lienworker.store.counts import this_minute
 
 #: Rows of the table that are shown; the largest first.
 MOST = 100
@@ -83,3 +86,34 @@ def in_parts(place: str) -> dict[str, str]:
 def _parts(place: str) -> tuple[str, str, str]:
     platform, state, county = [*place.split("|", 2), "", ""][:3]
     return platform, state, county
+
+
+# The backlog by age, as Postfix's qshape shows its queues: hosts and counties against how long they have waited.
+
+
+#: Upper bounds of age, minutes, as far apart as qshape's.
+AGES = (5, 15, 30, 60, 180, 360, 720, 1440, 4320)
+
+
+def backlog() -> dict[str, Any]:
+    """`rows` by lane and host, `counties` by platform and county; `ages`: how many under each bound, and over all."""
+    hosts, counties = by_host_and_county(AGES, this_minute())
+    return {"bounds": list(AGES), "rows": hosts, "counties": counties}
+
+
+def heads() -> list[str]:
+    """The columns of ages in words."""
+    return [*(f"<{seconds(60 * bound)}" for bound in AGES), "older"]
+
+
+def in_lines(rows: Iterable[dict[str, Any]], most: int) -> Iterator[list[str]]:
+    """For a terminal: who, how many, and by age; nothing where nothing is."""
+    for row in list(rows)[:most]:
+        yield [name_of(row), number(row["n"]), *(number(n) if n else "·" for n in row["ages"])]
+
+
+def name_of(row: dict[str, Any]) -> str:
+    if "county" in row:
+        where = ", ".join(part for part in (row["county"], row["state"]) if part) or "no county"
+        return f"{where} ({row['platform'] or 'any platform'})"
+    return str(row["host"] if row["topic"] == "fetch" else row["topic"])

@@ -22,8 +22,7 @@ from lienworker.repair.checks import Scope, file_checks, raw_page_check, row_che
 from lienworker.repair.redis_check import redis_finding
 from lienworker.repair.report import Finding
 from lienworker.settings import Settings
-from lienworker.store.damage import integrity_problems, known_damage
-from lienworker.store.refusal import try_storage
+from lienworker.store.damage import integrity_problems, known_damage, try_storage
 
 _FIXES_IT = "`lienworker doctor --repair` fixes it"
 _FETCHES_THEM = "`lienworker doctor --repair --refetch` fetches them again"

@@ -14,7 +14,7 @@ from lienworker.db.database import DATABASE_TROUBLE, begin_file, close, connect,
 from lienworker.db.usage import owning
 from lienworker.errors import BusyError, StoreError
 from lienworker.outbox.balance import TALLY_TABLES, book_losses, count_again
-from lienworker.outbox.deliveries import configure
+from lienworker.outbox.outcomes import configure
 from lienworker.repair.checks import Scope, file_checks, raw_page_check, row_checks
 from lienworker.repair.quarantine import time_stamp
 from lienworker.repair.report import Finding

@@ -16,8 +16,8 @@ from lienworker.db.database import all_rows, execute
 from lienworker.errors import StoreError
 from lienworker.maintenance.tar_reader import ArchiveError, tar_members
 from lienworker.store.damage import trouble_of
+from lienworker.store.raw_files import is_inside, is_raw_path
 from lienworker.store.stale_files import is_old
-from lienworker.store.stored_paths import is_inside, is_raw_path
 
 #: A result of a parcel has some kilobytes.
 _ORDINARY_RESULT = 4 << 20

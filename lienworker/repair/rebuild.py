@@ -9,7 +9,7 @@ from lienworker.db.clock import rfc3339
 from lienworker.db.database import all_rows, execute, one_row
 from lienworker.outbox import transitions
 from lienworker.store.pages import PageRecord, save_page
-from lienworker.store.stored_paths import is_raw_path
+from lienworker.store.raw_files import is_raw_path
 from lienworker.store.tasks import ADDRESS_LOST, SOURCES
 
 _WORDS = "The address was lost with a damaged database: import the list again."

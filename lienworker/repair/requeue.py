@@ -10,8 +10,7 @@ from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import all_rows, execute
 from lienworker.hostnames import route_of
 from lienworker.outbox import transitions
-from lienworker.outbox.deliveries import deliveries_of, parcel_key, report_failure
-from lienworker.outbox.reparsed import as_row, begin_generation
+from lienworker.outbox.outcomes import as_row, begin_generation, deliveries_of, parcel_key, report_failure
 from lienworker.outbox.rows import NEVER_DUE, Entry
 from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks

@@ -8,8 +8,7 @@ import urllib.request
 
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms, to_ms
-from lienworker.db.database import DATABASE_TROUBLE, write
-from lienworker.db.kv import fact, set_fact
+from lienworker.db.database import DATABASE_TROUBLE, fact, set_fact, write
 from lienworker.outbox.leases import living
 from lienworker.settings import Settings
 

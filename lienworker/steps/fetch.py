@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lienworker.data_folder import DataFolder
-from lienworker.db.clock import rfc3339
-from lienworker.db.database import write
+from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.database import after_commit, write
 from lienworker.errors import RefusedError
 from lienworker.fetching import Fetched, Fetcher, FetchFailed, FetchOutcome, FetchRequest
 from lienworker.fetching.turns import TurnError
-from lienworker.outbox.backoff import RetryPolicy
+from lienworker.logs import about_task
+from lienworker.outbox import pacing, transitions
+from lienworker.outbox.backoff import RetryPolicy, TryAgain
 from lienworker.outbox.claims import add_claimed, claim_in_transaction
-from lienworker.outbox.closing import expire, give_back
-from lienworker.outbox.rows import Claimed
+from lienworker.outbox.outcomes import expire, fail, give_back, say_failed, try_again
+from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
 from lienworker.outbox.storage_watch import stop_fetching
 from lienworker.platforms import Registry
 from lienworker.steps import drift
-from lienworker.steps.fetch_outcomes import Arrived, leave_pages
-from lienworker.steps.fetch_outcomes import store_in_transaction as store_pages
-from lienworker.steps.in_flight import GROUP_SECONDS, InFlight
-from lienworker.steps.lane import LaneLease
-from lienworker.steps.on_loop import OnLoop
+from lienworker.steps.in_flight import GROUP_SECONDS, InFlight, OnLoop
+from lienworker.steps.lane import LaneLease, Slots
 from lienworker.steps.pacer import turn_of
-from lienworker.steps.scrape import scrape_if_plain
-from lienworker.steps.scrape_outcomes import ReadyToStore, ScrapeContext, Scraped, make_ready, store_scrapes
-from lienworker.steps.scrape_outcomes import store_in_transaction as store_results
-from lienworker.steps.slots import Slots
+from lienworker.steps.scrape import (
+    ReadyToStore,
+    ScrapeContext,
+    Scraped,
+    make_ready,
+    scrape_if_plain,
+    store_results,
+    store_scrapes,
+)
+from lienworker.store import tasks
 from lienworker.store.damage import is_lost
-from lienworker.store.pages import PageRecord, page_behind_result
-from lienworker.store.raw_files import PageKey, put_in_place, write_aside
+from lienworker.store.pages import PageRecord, file_is_back, page_behind_result, save_page
+from lienworker.store.raw_files import PageKey, WrittenPage, put_in_place, write_aside
+from lienworker.store.results import confirm_result
 
 #: How long one message may go on before others get their turn, s.
 _SHARE = 4.0
@@ -287,3 +296,116 @@ def page_key(registry: Registry, row: Claimed) -> PageKey:
         found = registry.for_url(row.url)
         platform = found.name if found else "generic"
     return PageKey(platform, row.state or "", row.county or "", row.parcel_id or "", row.task_id)
+
+
+# Storing what was fetched: a group of rows in one transaction, each row by itself.
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A row whose page has come, or has not; the page is written aside already."""
+
+    row: Claimed
+    outcome: FetchOutcome
+    page: WrittenPage | None = None
+    #: What the site's robots.txt asks for; a task's own proxy is not believed.
+    crawl_delay: float | None = None
+
+
+def store_fetches(folder: DataFolder, retries: RetryPolicy, arrived: Sequence[Arrived]) -> None:
+    """Put pages into their places, then store the rows that name them; reading is left to the scrape lane."""
+    put_in_place([item.page for item in arrived if item.page])
+    with write("fetch"):
+        leave_pages(store_pages(folder, retries, arrived))
+
+
+def leave_pages(pages: Sequence[tuple[Claimed, PageRecord]]) -> None:
+    """A scrape row for each page, for whoever comes."""
+    transitions.add(
+        [
+            Entry(Topic.SCRAPE, row.task_id, row.generation, row.queue, row.priority, payload=_payload(row))
+            for row, _ in pages
+        ]
+    )
+
+
+def _payload(row: Claimed) -> dict[str, Any] | None:
+    return json.loads(row.payload) if row.payload else None
+
+
+def store_pages(
+    folder: DataFolder, retries: RetryPolicy, arrived: Sequence[Arrived]
+) -> list[tuple[Claimed, PageRecord]]:
+    """Store what came for each row; return the new pages, which are to be read, with the rows that fetched them."""
+    for host in {item.row.host for item in arrived if not isinstance(item.outcome, FetchFailed)}:
+        pacing.note_answer(host, now_ms())
+    for host, delay in {item.row.host: item.crawl_delay for item in arrived if item.crawl_delay}.items():
+        pacing.slow_down(host, delay)
+    fresh = [item for item in arrived if _is_fresh(folder, retries, item)]
+    mine = transitions.end_all([item.row for item in fresh])
+    # Where somebody else has the row, the page stays on disk, but nothing speaks of it.
+    pages = [(item.row, _record(folder, item)) for item in fresh if item.row.id in mine]
+    save_page(*(page for _, page in pages))
+    return pages
+
+
+def _is_fresh(folder: DataFolder, retries: RetryPolicy, item: Arrived) -> bool:
+    """Whether a page came that wants to be read. All other outcomes are stored here."""
+    row, outcome = item.row, item.outcome
+    if isinstance(outcome, FetchFailed):
+        _store_failure(retries, row, outcome)
+        return False
+    known = page_behind_result(row.task_id) if item.page and row.generation > 1 else None
+    if item.page and not (known and known.sha256 == item.page.sha256):
+        return True
+    if transitions.end(row, reason="unchanged" if item.page else "not_modified"):
+        if item.page and known:
+            file_is_back(row.task_id, known.generation, _path(folder, item.page))
+        _confirm(row)
+    return False
+
+
+def _record(folder: DataFolder, item: Arrived) -> PageRecord:
+    fetched, page = item.outcome, item.page
+    assert isinstance(fetched, Fetched)
+    assert page is not None
+    return PageRecord(
+        task_id=item.row.task_id,
+        generation=item.row.generation,
+        path=_path(folder, page),
+        sha256=page.sha256,
+        size=page.size,
+        url=fetched.url,
+        status=fetched.status,
+        content_type=fetched.content_type,
+        charset=fetched.charset,
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+        fetched_at=rfc3339(),
+        fetch_ms=fetched.elapsed_ms,
+    )
+
+
+def _path(folder: DataFolder, page: WrittenPage) -> str:
+    return str(page.path.relative_to(folder.root))
+
+
+def _confirm(row: Claimed) -> None:
+    """The page is what it was: the result stands, and nothing goes further."""
+    confirm_result(row.task_id)
+    tasks.mark_completed(row.task_id)
+    extra = about_task("confirmed", row.task_id, row.topic, platform=row.platform, county=row.county)
+    after_commit(lambda: logger.info("confirmed %s: the page has not changed", row.task_id, extra=extra))
+
+
+def _store_failure(retries: RetryPolicy, row: Claimed, failed: FetchFailed) -> None:
+    now = now_ms()
+    if failed.host_fault:
+        pacing.note_failure(row.host, now, failed.reason, failed.retry_after)
+    else:
+        pacing.note_answer(row.host, now)
+    decision = retries.after(row.attempts + 1, retryable=failed.retryable)
+    if isinstance(decision, TryAgain):
+        try_again(row, decision.after_ms, failed.reason, failed.detail)
+    elif fail(row, failed.reason, failed.detail):
+        say_failed(row.task_id, row.topic, failed.reason)

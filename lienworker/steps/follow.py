@@ -13,12 +13,10 @@ from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, register_in_transaction
 from lienworker.platforms import Page, Registry, Target
 from lienworker.platforms.catalog.lists import is_list, listed_parcels
-from lienworker.store.lists import want_parcels
 from lienworker.store.pages import PageRecord, page_behind_result
-from lienworker.store.raw_files import read_page
+from lienworker.store.raw_files import raw_place, read_page
 from lienworker.store.results import result
-from lienworker.store.stored_paths import raw_place
-from lienworker.store.tasks import NewTask
+from lienworker.store.tasks import NewTask, want_parcels
 
 About = Mapping[str, str | None]
 

@@ -12,8 +12,7 @@ from lienworker.db.database import write
 from lienworker.errors import InputError, PageError
 from lienworker.hostnames import host_of
 from lienworker.intake.read import read_parcels
-from lienworker.intake.rejects import RejectsFile
-from lienworker.intake.rows import Defaults, ParcelRow, Reject
+from lienworker.intake.rows import Defaults, ParcelRow, Reject, RejectsFile
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, register_in_transaction
 from lienworker.platforms import Registry, Target

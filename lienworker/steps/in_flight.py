@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from lienworker.outbox.rows import Claimed
 
@@ -161,3 +161,43 @@ class InFlight(Generic[C, T]):
             self._halted |= after is AfterCall.HALT
             if after is not AfterCall.CONTINUE:
                 return
+
+
+# Something that lives on the event loop and is used from worker threads: the Gateway's client, the fetcher.
+
+
+R = TypeVar("R")
+
+
+class Closable(Protocol):
+    """What is made here can be closed on the event loop."""
+
+    async def close(self) -> None: ...
+
+
+Made = TypeVar("Made", bound=Closable)
+
+
+class OnLoop(Generic[Made]):
+    """Made on the event loop when it is first needed: what nobody asks for opens no connection."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, make: Callable[[], Coroutine[Any, Any, Made]]) -> None:
+        self.loop = loop
+        self.made: Made | None = None
+        self._make = make
+        self._making = threading.Lock()
+
+    def open(self) -> Made:
+        """Return it. Not for the event loop's own thread, which would wait for itself."""
+        with self._making:
+            if self.made is None:
+                self.made = self.wait_for(self._make())
+            return self.made
+
+    def wait_for(self, call: Coroutine[Any, Any, R], timeout: float | None = None) -> R:
+        """Run a coroutine on the event loop and return what it returns."""
+        return asyncio.run_coroutine_threadsafe(call, self.loop).result(timeout)
+
+    def close(self) -> None:
+        if self.made is not None:
+            self.wait_for(self.made.close(), timeout=5)

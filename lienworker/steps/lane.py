@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lienworker.outbox.claims import Rules
@@ -27,3 +31,94 @@ class LaneLease:
     @property
     def is_ours(self) -> bool:
         return self.holder.owns(self.token)
+
+
+# How many steps of this process run at a time, and how many of them compute.
+
+
+#: Threads kept free for relay, polling, heartbeat and uploads, so that none of them ever waits for pages.
+RESERVED_THREADS = 4
+#: How long a step may compute before others go ahead beside it, s; longer is a page that a parser hangs in.
+_COURTESY = 0.2
+
+
+class Slots:
+    """Slots for fetch and scrape steps. `count` of them may run in this process at a time."""
+
+    def __init__(self, count: int, stopping: threading.Event) -> None:
+        self._stopping = stopping
+        self._slots = threading.BoundedSemaphore(max(1, count))
+        self._computing = threading.Lock()
+        self._computing_since = 0.0
+
+    @contextmanager
+    def slot(self) -> Iterator[bool]:
+        """True where there is room for one more step; a token that finds none is dropped, the relay sends another."""
+        free = not self._stopping.is_set() and self._slots.acquire(blocking=False)
+        try:
+            yield free
+        finally:
+            if free:
+                self._slots.release()
+
+    @contextmanager
+    def compute_slot(self) -> Iterator[None]:
+        """One step of this process computes at a time, while the others wait for sites and disks.
+
+        Threads that compute side by side get nothing more done: they fight for the interpreter's lock, and most of all
+        in the middle of transactions. A courtesy, not a rule: a page that a parser hangs in holds up nobody for long.
+        """
+        patience = max(0.0, self._computing_since + _COURTESY - time.monotonic())
+        mine = self._computing.acquire(timeout=patience)
+        if mine:
+            self._computing_since = time.monotonic()
+        try:
+            yield
+        finally:
+            if mine:
+                self._computing.release()
+
+
+# Threads that take turns more often, while somebody waits who holds up others.
+
+
+_SHORT_SECONDS = 0.0005
+
+
+class _SwitchInterval:
+    """How often threads change is the process's, so the last one who leaves puts it back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._usual = 0.0
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(_SHORT_SECONDS)
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                sys.setswitchinterval(self._usual)
+
+
+_interval = _SwitchInterval()
+
+
+@contextmanager
+def short_switch_interval() -> Iterator[None]:
+    """Lets threads take turns more often than Python's usual 5 ms.
+
+    SQLite lets go of the interpreter for each row that is read, and each step to the event loop and back is a turn of
+    another thread. With a thread busy beside it, whoever is here would wait such a turn for every one of them.
+    """
+    _interval.enter()
+    try:
+        yield
+    finally:
+        _interval.leave()

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lienworker.outbox.claims import Rules
-from lienworker.outbox.leader import is_held_by, turn
-from lienworker.outbox.leases import Holder
+from lienworker.outbox.leases import Holder, is_held_by, turn
 from lienworker.outbox.relay import Lane, Relay, Tokens
 from lienworker.outbox.uploads import UploadLane
 

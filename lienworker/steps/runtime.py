@@ -16,24 +16,22 @@ from lienworker.fetching.turns import Pacer
 from lienworker.hubs.gateway.client import GatewayClient
 from lienworker.outbox.backoff import RetryPolicy
 from lienworker.outbox.claims import Rules
-from lienworker.outbox.deliveries import configure
-from lienworker.outbox.host_spelling import respell_hosts
 from lienworker.outbox.leases import Holder, anybody_alive
+from lienworker.outbox.outcomes import configure
+from lienworker.outbox.pacing import respell_hosts
 from lienworker.platforms import Registry, registry_with
 from lienworker.settings import Settings
 from lienworker.steps.collect import CollectContext
 from lienworker.steps.fetch import FetchContext
-from lienworker.steps.lane import LaneLease
-from lienworker.steps.on_loop import OnLoop
+from lienworker.steps.in_flight import OnLoop
+from lienworker.steps.lane import LaneLease, Slots
 from lienworker.steps.pacer import HostPacer
 from lienworker.steps.relay import RelayContext
-from lienworker.steps.scrape_outcomes import ScrapeContext
-from lienworker.steps.slots import Slots
-from lienworker.steps.upload.bounds import MOST_REPORTS, Bounds, CallBound, ResultBound
-from lienworker.steps.upload.context import UploadContext
+from lienworker.steps.scrape import ScrapeContext
+from lienworker.steps.upload.context import MOST_REPORTS, Bounds, CallBound, ResultBound, UploadContext
 from lienworker.steps.watchdog import Watchdog
+from lienworker.store.counts import add_counts
 from lienworker.store.pending import heal
-from lienworker.store.rollups import add_counts
 from lienworker.store.stale_files import remove_stale_files
 
 

@@ -25,7 +25,7 @@ from lienworker.logs import about_task
 from lienworker.outbox.rows import Claimed
 
 if TYPE_CHECKING:
-    from lienworker.steps.scrape_outcomes import Scraped
+    from lienworker.steps.scrape import Scraped
 
 #: Processor seconds that a page may take here, and seconds on the wall: a parser may wait for something.
 CPU_SECONDS = 8.0

@@ -198,3 +198,12 @@ def attempts_of(task_id: str) -> list[dict[str, Any]]:
     """Every failed try of a task's rows, oldest first."""
     columns = (Attempt.topic, Attempt.at, Attempt.reason, Attempt.error)
     return list(dicts(Attempt.select(*columns).where(Attempt.task_id == task_id).order_by(Attempt.id)))
+
+
+# Lists whose parcels are wanted: what was asked for is kept with the list's own task.
+
+
+def want_parcels(task_id: str, about: Mapping[str, str | None]) -> None:
+    """Part of a larger transaction. `about` is what all parcels of the list share."""
+    sql = "UPDATE tasks SET target_json = json_set(target_json, '$.follow', json(?)) WHERE task_id = ?"
+    execute(sql, (json.dumps(about), task_id))

@@ -17,6 +17,7 @@ from lienworker.outbox.pauses import set_pause_by_hand
 from lienworker.queries.filters import find_task_ids
 from lienworker.queries.outbox import count_aside
 from lienworker.queries.row import row_story
+from lienworker.store import audit as records
 from lienworker.web import tasks
 from lienworker.web.outbox import NO_UPLOAD, TOPICS, wanted_of
 from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question
@@ -160,3 +161,11 @@ def perform(place: Place, question: Question) -> tuple[str, str] | Page:
     n = chosen.do()
     noun = chosen.noun if n == 1 else chosen.noun + "s"
     return question.query["back"], f"{question.params['verb']}: {n:,} {noun}"
+
+
+_SHOWN = 200
+
+
+def audit(_place: Place, _question: Question) -> Page:
+    """Return the page of who did what, and to how many rows."""
+    return Page("audit.html", "Audit", {"rows": records.actions(_SHOWN), "shown": _SHOWN})

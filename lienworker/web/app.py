@@ -24,7 +24,6 @@ from lienworker.web import (
     outbox,
     overview,
     rawpage,
-    records,
     results,
     tasks,
 )
@@ -47,7 +46,7 @@ VIEWS: dict[str, View] = {
     "/counties": counties.counties,
     "/county": counties.county,
     "/imports": imports.imports,
-    "/audit": records.audit,
+    "/audit": actions.audit,
 }
 _STATIC = {"style.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
 #: An idle connection of somebody who is known is closed after so many seconds, half a request or none on it.

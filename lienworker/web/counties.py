@@ -7,10 +7,10 @@ from typing import Any
 from lienworker.db.clock import now_ms
 from lienworker.hostnames import host_of
 from lienworker.queries import counties as store
-from lienworker.steps.fill_rates import rates
+from lienworker.steps.drift import rates
+from lienworker.store.counts import this_minute
 from lienworker.store.history import History, history_of
 from lienworker.store.history import Place as CountyPlace
-from lienworker.store.rollups import this_minute
 from lienworker.web.pages import NotThereError, Page, Place, Question
 
 _LATELY = 24 * 60

@@ -16,7 +16,7 @@ from aiohttp import BodyPartReader, web
 from lienworker.db.database import DATABASE_TROUBLE
 from lienworker.errors import LienworkerError, OperatorError
 from lienworker.intake import RejectsFile
-from lienworker.intake.rejects import plain_name
+from lienworker.intake.rows import plain_name
 from lienworker.maintenance.disk_limits import refuse_new_work, watch_import
 from lienworker.platforms import registry_with
 from lienworker.steps.import_file import How, Importer

@@ -15,7 +15,7 @@ from lienworker.queries.counties import served_by_host
 from lienworker.queries.health import facts_of
 from lienworker.queries.outbox import lanes
 from lienworker.queries.waiting import oldest_by_topic
-from lienworker.store import rollups
+from lienworker.store.counts import sums, this_minute
 from lienworker.web.names import OTHER, Names
 from lienworker.web.pages import Place
 
@@ -35,7 +35,7 @@ def _lines(place: Place, names: Names) -> Iterator[str]:
     facts = facts_of(place.folder)
     yield from _gauge("tasks", "Tasks by status.", facts["tasks"], "status")
     yield from _gauge("outbox_rows", "Outbox rows by topic and state.", _outbox(), "topic", "state")
-    ages = {topic: minutes * 60 for topic, minutes in oldest_by_topic(rollups.this_minute()).items()}
+    ages = {topic: minutes * 60 for topic, minutes in oldest_by_topic(this_minute()).items()}
     yield from _gauge("oldest_waiting_seconds", "Age of the oldest waiting row.", ages, "topic")
     yield from _counter("tasks_ended", "Tasks that ended.", _counts("task"), "status")
     pages = names.bounded("platform", _counts("fetch"))
@@ -112,7 +112,7 @@ def _tries(names: Names, tries: Mapping[str, int]) -> Counter[tuple[str, str]]:
 
 
 def _counts(rollup: str) -> dict[str, int]:
-    return {key: n for key, (n, _) in rollups.sums(rollup).items()}
+    return {key: n for key, (n, _) in sums(rollup).items()}
 
 
 def _pair(key: str) -> tuple[str, str]:
@@ -137,7 +137,7 @@ def _metric(name: str, kind: str, words: str, values: _Values, labels: tuple[str
 
 
 def _histogram(name: str, words: str, rollup: str, bounds: tuple[str, ...], unit: int) -> Iterator[str]:
-    found = rollups.sums(rollup)
+    found = sums(rollup)
     yield from _head(name, "histogram", words)
     seen = 0
     for bound in bounds:

@@ -12,8 +12,7 @@ import json
 import threading
 from collections.abc import Mapping
 
-from lienworker.db.database import DATABASE_TROUBLE, write
-from lienworker.db.kv import fact, set_fact
+from lienworker.db.database import DATABASE_TROUBLE, fact, set_fact, write
 
 _MOST = 30
 OTHER = "other"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from lienworker.queries import backlog as ages
-from lienworker.queries import health
+from lienworker.queries import health, waiting
 from lienworker.queries.lists import failures_by_reason
 from lienworker.queries.outbox import lanes
-from lienworker.store import rollups
+from lienworker.store.counts import by_minute, this_minute, values_by_minute
 from lienworker.web import charts
 from lienworker.web.pages import Page, Place, Question
 
@@ -28,15 +27,15 @@ def overview(place: Place, _question: Question) -> Page:
         "mode": place.settings.mode,
         "lanes": lanes(),
         "failures": failures_by_reason(),
-        "disk_full_seconds": _time_to_full(facts["disk_free_mb"], rollups.this_minute()),
+        "disk_full_seconds": _time_to_full(facts["disk_free_mb"], this_minute()),
         "backlog": backlog(),
-        "charts": [asdict(chart) for chart in _charts(rollups.this_minute())],
+        "charts": [asdict(chart) for chart in _charts(this_minute())],
     }
     return Page("overview.html", "Overview", facts)
 
 
 def _charts(now: int) -> list[charts.Chart]:
-    counts = rollups.by_minute("task", now - _DAY)
+    counts = by_minute("task", now - _DAY)
     return [
         charts.throughput(counts, now, 60, 1, "the last hour, by the minute"),
         charts.throughput(counts, now, 72, 20, "the last day, in steps of 20 minutes"),
@@ -45,11 +44,11 @@ def _charts(now: int) -> list[charts.Chart]:
 
 def backlog() -> dict[str, Any]:
     """County sites (or lanes to the Gateway), and counties, against age."""
-    found = ages.backlog()
+    found = waiting.backlog()
     for row in (*found["rows"], *found["counties"]):
         most = max(row["ages"]) or 1
         row["cells"] = [{"n": n, "heat": _heat(n, most, index)} for index, n in enumerate(row.pop("ages"))]
-    return found | {"heads": ages.heads(), "shown": _SHOWN}
+    return found | {"heads": waiting.heads(), "shown": _SHOWN}
 
 
 def _heat(n: int, most: int, index: int) -> int:
@@ -62,7 +61,7 @@ def _heat(n: int, most: int, index: int) -> int:
 
 def _time_to_full(free_mb: int, now: int) -> float | None:
     """By the last hours' slope; None where it is not filling up."""
-    noted = rollups.values_by_minute("disk_free_mb", "", now - 6 * 60)
+    noted = values_by_minute("disk_free_mb", "", now - 6 * 60)
     if not noted:
         return None
     first = min(noted)

@@ -11,8 +11,7 @@ from aiohttp import web
 from lienworker.errors import StoreError
 from lienworker.platforms import Page as SitePage
 from lienworker.store.pages import PageRecord, latest_page, page_of, was_purged
-from lienworker.store.raw_files import read_page
-from lienworker.store.stored_paths import raw_place
+from lienworker.store.raw_files import raw_place, read_page
 from lienworker.web.pages import NotThereError, Page, Place, Question
 from lienworker.web.server import Server, question_of
 from lienworker.web.taming import Tamer

@@ -25,9 +25,9 @@ from lienworker.db.database import (
     execute,
     one_row,
     open_store,
+    set_fact,
     write,
 )
-from lienworker.db.kv import set_fact
 from tests.harness.store_rows import add_outbox_row, add_tasks
 
 _CRASH = """

@@ -8,9 +8,8 @@ from fetching_servers import always, failure, fetch, fetcher, names, page, pages
 
 from lienworker.errors import InputError
 from lienworker.fetching import FetchRequest, Guard
-from lienworker.fetching.addresses import Exceptions, is_public
 from lienworker.fetching.failures import FetchError
-from lienworker.fetching.guard import DNS_FAILURE_TTL, DNS_TTL
+from lienworker.fetching.guard import DNS_FAILURE_TTL, DNS_TTL, Exceptions, is_public
 
 PRIVATE = [
     *("0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.0.1"),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lienworker.fetching import FetchRequest
-from lienworker.fetching.headers import conditions, content_type_of, retry_after_of
+from lienworker.fetching.reply import conditions, content_type_of, retry_after_of
 
 NOON = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)
 

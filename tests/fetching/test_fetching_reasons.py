@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lienworker.fetching import fault_of
-from lienworker.fetching.failures import FetchError
-from lienworker.fetching.reasons import FAULTS, phrase_of_status, reason_of_status
+from lienworker.fetching.failures import FAULTS, FetchError, phrase_of_status, reason_of_status
 
 PROMISED = {
     *("bad_url", "scheme_refused", "private_address", "robots_denied"),

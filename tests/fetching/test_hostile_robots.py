@@ -18,8 +18,7 @@ from protego import Protego
 from yarl import URL
 
 from lienworker.fetching import FetchRequest
-from lienworker.fetching.robots import Robots
-from lienworker.fetching.robots_text import MAX_CRAWL_DELAY, MAX_LINE, MAX_RULES_TEXT, rules_for
+from lienworker.fetching.robots import MAX_CRAWL_DELAY, MAX_LINE, MAX_RULES_TEXT, Robots, rules_for
 
 TOKEN = "lienworker"
 _NAMES = "".join(f"User-agent: a{n}\n" for n in range(4_000))

@@ -14,7 +14,7 @@ from typing import Any
 from lienworker.db.database import open_store, write
 from lienworker.outbox import claims, leases, transitions
 from lienworker.outbox.claims import Rules, claim
-from lienworker.outbox.leader import turn
+from lienworker.outbox.leases import turn
 from lienworker.outbox.registration import register_in_transaction, register_task
 from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import Topic

@@ -19,11 +19,9 @@ from lienworker.outbox.claims import Rules, claim
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.platforms import registry_with
 from lienworker.settings import Settings
-from lienworker.steps.fetch import page_key
-from lienworker.steps.fetch_outcomes import Arrived, store_fetches
+from lienworker.steps.fetch import Arrived, page_key, store_fetches
 from lienworker.steps.runtime import Runtime, running
-from lienworker.steps.scrape import scrape_row
-from lienworker.steps.scrape_outcomes import store_scrapes
+from lienworker.steps.scrape import scrape_row, store_scrapes
 from lienworker.store.raw_files import write_aside
 from lienworker.store.runs import PageFilter
 from lienworker.store.tasks import NewTask

@@ -19,7 +19,8 @@ import pytest
 
 from lienworker.db.database import one_row, open_store
 from lienworker.errors import InputError, OperatorError
-from lienworker.intake import Reject, RejectsFile, read, read_parcels, rejects
+from lienworker.intake import Reject, RejectsFile, read, read_parcels
+from lienworker.intake import rows as intake_rows
 from lienworker.maintenance.disk_limits import watch_import
 from lienworker.platforms.catalog.registry import default_registry
 from lienworker.settings import Settings
@@ -160,7 +161,7 @@ def test_what_was_good_before_is_kept(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_rejects_file_is_bounded_and_says_what_it_leaves_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rejects, "MOST_ROWS", 10)
+    monkeypatch.setattr(intake_rows, "MOST_ROWS", 10)
     path = tmp_path / "rejects.csv"
     with RejectsFile(path) as file:
         for line in range(1, 51):
@@ -176,7 +177,7 @@ def test_the_rejects_file_is_bounded_and_says_what_it_leaves_out(
 
 
 def test_long_rejects_count_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rejects, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(intake_rows, "MOST_BYTES", 10_000)
     path = tmp_path / "rejects.csv"
     with RejectsFile(path) as file:
         for line in range(1, 1001):

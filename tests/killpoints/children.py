@@ -215,13 +215,13 @@ def _work(order: dict[str, Any]) -> int:
 
     from lienworker.outbox import leases
     from lienworker.steps import watchdog
-    from lienworker.store import rollups
+    from lienworker.store import counts
 
     leases.PULSE_SECONDS = _PULSE
     watchdog.Watchdog.__init__.__defaults__ = (_HANGS, 60.0)
     watchdog._LOOK_SECONDS = 0.1
-    minute = rollups.this_minute()
-    rollups.this_minute = lambda: minute // 60 * 60  # on the full hour, when old minutes are folded
+    minute = counts.this_minute()
+    counts.this_minute = lambda: minute // 60 * 60  # on the full hour, when old minutes are folded
     from lienworker.actors import broker
 
     broker.emit_after("process_boot")

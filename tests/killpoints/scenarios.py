@@ -324,7 +324,7 @@ class Heavy(Scenario):
 
     def prepare(self, here: Stage) -> None:
         with desk(here.data, here.gateway) as hands:
-            hands.add_unread("heavy", 2 * _BATCH, filling="<p></p>" * 16_000)
+            hands.add_unread("heavy", _SLOTS * _BATCH, filling="<p></p>" * 16_000)
         close()
 
     def act(self, here: Stage, **order: object) -> int:
@@ -335,7 +335,7 @@ class Heavy(Scenario):
         assert here.work(here.is_quiet) == 0
 
     def check(self, here: Stage, point: str) -> None:
-        assert here.statuses() == {"completed": 2 * _BATCH}
+        assert here.statuses() == {"completed": _SLOTS * _BATCH}
         assert here.county.hits == {}, "the pages were there already"
 
 
@@ -791,7 +791,7 @@ def _register(*tasks: NewTask) -> None:
 
 
 def _set_the_clock_back_an_hour() -> None:
-    from lienworker.db.kv import set_fact
+    from lienworker.db.database import set_fact
     from lienworker.maintenance.clocks import CLOCK, _boot
 
     set_fact(CLOCK, f"{_boot()} {now_ms() - int(1000 * time.monotonic()) + 3_600_000}")

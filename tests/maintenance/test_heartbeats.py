@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from lienworker.db.clock import now_ms, rfc3339
-from lienworker.db.database import execute, write
-from lienworker.db.kv import fact, set_fact
+from lienworker.db.database import execute, fact, set_fact, write
 from lienworker.maintenance.heartbeat import book_heartbeat, is_due
 from lienworker.outbox.pauses import pauses
 from lienworker.outbox.registration import register_task

@@ -23,7 +23,7 @@ from lienworker.maintenance.backup import verify
 from lienworker.maintenance.tar_reader import ArchiveError, tar_members
 from lienworker.repair.quarantine import damaged_archives, lost_pages, put_into_quarantine
 from lienworker.store.damage import trouble_of
-from lienworker.store.stored_paths import is_raw_path, raw_place
+from lienworker.store.raw_files import is_raw_path, raw_place
 from tests.harness.node import Node
 
 MB = 1_000_000

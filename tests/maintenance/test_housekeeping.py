@@ -19,7 +19,7 @@ from lienworker.operator.tasks import retry_tasks
 from lienworker.outbox import transitions
 from lienworker.outbox.backoff import GiveUp, TryAgain, cooling_ms, decide
 from lienworker.outbox.claims import claim_task
-from lienworker.outbox.closing import try_again
+from lienworker.outbox.outcomes import try_again
 from lienworker.outbox.pacing import FAILING_AFTER, note_answer, note_failure
 from lienworker.outbox.pauses import pauses, set_pause
 from lienworker.outbox.rows import NEVER_DUE, Entry

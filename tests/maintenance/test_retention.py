@@ -28,11 +28,11 @@ from lienworker.operator.reparse import Reparse, Reread
 from lienworker.operator.rows import RowFilter, discard_rows, find_ids, hold_rows
 from lienworker.operator.tasks import retry_tasks
 from lienworker.outbox.claims import claim
+from lienworker.outbox.outcomes import as_row
 from lienworker.outbox.registration import register_in_transaction
-from lienworker.outbox.reparsed import as_row
 from lienworker.platforms import ParsedPage
-from lienworker.steps.fetch_outcomes import Arrived, store_fetches
-from lienworker.steps.scrape_outcomes import Scraped, result_of
+from lienworker.steps.fetch import Arrived, store_fetches
+from lienworker.steps.scrape import Scraped, result_of
 from lienworker.store.audit import actions
 from lienworker.store.counts import task_counts
 from lienworker.store.pages import page_of

@@ -20,7 +20,7 @@ from lienworker.hubs.gateway.client import GatewayClient
 from lienworker.operator.replay import replay, rows_to_replay
 from lienworker.operator.rows import RowFilter
 from lienworker.outbox import uploads
-from lienworker.outbox.deliveries import configure
+from lienworker.outbox.outcomes import configure
 from lienworker.outbox.pauses import set_pause_by_hand
 from lienworker.outbox.states import Topic
 from lienworker.outbox.uploads import Chosen

@@ -10,7 +10,7 @@ from lienworker.operator import tasks as operator
 from lienworker.operator.tasks import Done, cancel_tasks, retry_tasks
 from lienworker.outbox import transitions
 from lienworker.outbox.balance import balances, wrong_tallies
-from lienworker.outbox.closing import fail, try_again
+from lienworker.outbox.outcomes import fail, try_again
 from lienworker.outbox.rows import Entry, count_rows
 from lienworker.outbox.states import State, Topic
 from lienworker.outbox.transitions import end

@@ -19,15 +19,13 @@ from lienworker.db.database import all_rows, close, open_store, write
 from lienworker.operator.rows import discard_rows, hold_rows, ready_for_replay, release_rows
 from lienworker.outbox import uploads
 from lienworker.outbox.claims import claim_task
-from lienworker.outbox.closing import expire
-from lienworker.outbox.deliveries import configure, deliver_result, parcel_key
 from lienworker.outbox.leases import free
-from lienworker.outbox.parcel_order import result_rows
+from lienworker.outbox.outcomes import configure, deliver_result, expire, parcel_key
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.rows import Claimed
 from lienworker.outbox.transitions import end
-from lienworker.outbox.uploads import Claim, claim_uploads, raws_delivered, results_delivered
-from lienworker.steps.upload.order import keep_order
+from lienworker.outbox.uploads import Claim, claim_uploads, raws_delivered, result_rows, results_delivered
+from lienworker.steps.upload.result import keep_order
 from lienworker.store import tasks
 from lienworker.store.results import NewResult, save_result
 from lienworker.store.tasks import NewTask

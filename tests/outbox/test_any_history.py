@@ -16,9 +16,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from lienworker.db import clock as store_clock
 from lienworker.db.database import all_rows, close, open_store, write
 from lienworker.operator.tasks import Done, cancel_tasks, retry_tasks
-from lienworker.outbox import closing, transitions
-from lienworker.outbox.closing import give_back
+from lienworker.outbox import transitions
 from lienworker.outbox.leases import free
+from lienworker.outbox.outcomes import fail, give_back, try_again
 from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
 from lienworker.store import tasks
@@ -140,7 +140,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(row=hands, after_ms=st.sampled_from([0, 1, 5000]))
     def try_again(self, row: Claimed, after_ms: int) -> None:
-        mine = in_transaction(closing.try_again, row, after_ms, "http_500", "oh")
+        mine = in_transaction(try_again, row, after_ms, "http_500", "oh")
         if self._expect(mine, row):
             self._close(row, "waiting", "pending" if row.topic == "fetch" else "processing")
             known = self.model.rows[row.id]
@@ -149,7 +149,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(row=hands)
     def fail(self, row: Claimed) -> None:
-        mine = in_transaction(closing.fail, row, "captcha", "a puzzle")
+        mine = in_transaction(fail, row, "captcha", "a puzzle")
         if self._expect(mine, row):
             self._close(row, "delivered", "failed")
 

@@ -12,7 +12,7 @@ from lienworker.data_folder import DataFolder
 from lienworker.db.database import one_row
 from lienworker.outbox import transitions
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
-from lienworker.outbox.closing import give_back, try_again
+from lienworker.outbox.outcomes import give_back, try_again
 from lienworker.outbox.pacing import HORIZON_MS, Politeness, Slot, note_failure, slow_down
 from lienworker.outbox.pauses import set_pause
 from lienworker.outbox.registration import register_task

@@ -8,8 +8,8 @@ import pytest
 
 from lienworker.data_folder import DataFolder
 from lienworker.outbox import transitions
-from lienworker.outbox.closing import fail, fingerprint, give_back, try_again
 from lienworker.outbox.leases import free
+from lienworker.outbox.outcomes import fail, fingerprint, give_back, try_again
 from lienworker.outbox.rows import Claimed, Entry, steps_of
 from lienworker.outbox.states import Topic
 from lienworker.outbox.transitions import end

@@ -11,9 +11,8 @@ import pytest
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import all_rows, execute, one_row
 from lienworker.outbox import leases, transitions
-from lienworker.outbox.closing import try_again
-from lienworker.outbox.leader import is_taken, turn
-from lienworker.outbox.leases import MOST_CRASHES, Holder, Watch, free
+from lienworker.outbox.leases import MOST_CRASHES, Holder, Watch, free, is_taken, turn
+from lienworker.outbox.outcomes import try_again
 from lienworker.outbox.relay import worker_slots
 from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import Topic

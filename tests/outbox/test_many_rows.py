@@ -14,8 +14,8 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, close, database, execute, open_store, write
 from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
-from lienworker.outbox.closing import give_back, try_again
 from lienworker.outbox.leases import Holder, Watch, free
+from lienworker.outbox.outcomes import give_back, try_again
 from lienworker.outbox.transitions import end
 from lienworker.store.counts import outbox_counts, task_counts
 from tests.harness.outbox_rows import add, change, in_transaction, take

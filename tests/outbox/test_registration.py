@@ -10,7 +10,7 @@ import pytest
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import all_rows, one_row
 from lienworker.hostnames import host_of
-from lienworker.outbox.closing import fail
+from lienworker.outbox.outcomes import fail
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, register_in_transaction, register_task
 from lienworker.outbox.transitions import end

@@ -15,8 +15,8 @@ from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms
 from lienworker.outbox import relay, transitions
 from lienworker.outbox.claims import Rules
-from lienworker.outbox.closing import try_again
 from lienworker.outbox.leases import Holder
+from lienworker.outbox.outcomes import try_again
 from lienworker.outbox.pauses import set_pause
 from lienworker.outbox.relay import Lane, Relay, tokens_wanted, top_up, worker_slots
 from lienworker.outbox.rows import Entry

@@ -12,9 +12,8 @@ from lienworker.hostnames import host_of, route_of, same_host, site_of
 from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.operator.tasks import retry_tasks
 from lienworker.outbox.claims import Rules, claimable
-from lienworker.outbox.closing import fail
-from lienworker.outbox.host_spelling import SPELLING, respell_hosts
-from lienworker.outbox.pacing import note_answer, note_failure
+from lienworker.outbox.outcomes import fail
+from lienworker.outbox.pacing import SPELLING, note_answer, note_failure, respell_hosts
 from lienworker.outbox.registration import register_in_transaction, register_task
 from lienworker.store.tasks import NewTask
 from tests.harness.outbox_fixtures import Clock

@@ -8,8 +8,7 @@ import pytest
 
 from lienworker.data_folder import DataFolder, is_stack_running, try_lock
 from lienworker.db.clock import now_ms, rfc3339
-from lienworker.db.database import execute, open_store, write
-from lienworker.db.kv import set_fact
+from lienworker.db.database import execute, open_store, set_fact, write
 from lienworker.outbox.leases import Holder
 from lienworker.settings import Settings
 from lienworker.stack import signs

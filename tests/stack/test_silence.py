@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lienworker.db.database import close, write
-from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.outcomes import report_failure
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.store.tasks import NewTask
 from lienworker.testing.county.site import DemoSite

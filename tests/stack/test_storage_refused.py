@@ -24,8 +24,8 @@ from lienworker.outbox.pauses import pauses, set_pause_by_hand
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.storage_watch import stop_fetching, watch_storage
 from lienworker.settings import Settings
+from lienworker.store.damage import try_storage
 from lienworker.store.raw_files import PageKey, put_in_place, write_aside
-from lienworker.store.refusal import try_storage
 from lienworker.store.tasks import NewTask
 from lienworker.testing.county.site import DemoSite, demo_site
 from tests.harness.node import Node, repeats, wait_until, write_list
@@ -198,7 +198,7 @@ from pathlib import Path
 from lienworker.errors import RefusedError
 from lienworker.data_folder import DataFolder
 from lienworker.store.raw_files import PageKey, write_aside
-from lienworker.store.refusal import try_storage
+from lienworker.store.damage import try_storage
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 folder = DataFolder(Path(sys.argv[1])).create()

@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 
 from lienworker.db.clock import to_ms
 from lienworker.db.database import all_rows, execute, one_row, open_store, write
-from lienworker.hubs.gateway import jsontext
 from lienworker.hubs.gateway.client import GatewayClient
+from lienworker.hubs.gateway.wire import decode
 from lienworker.hubs.gateway.work import parse_work
-from lienworker.outbox.deliveries import configure
+from lienworker.outbox.outcomes import configure
 from lienworker.outbox.pauses import set_pause_by_hand
 from lienworker.platforms import default_registry
-from lienworker.steps.collect import NEXT_POLL
-from lienworker.steps.take_work import take_work
+from lienworker.steps.collect import NEXT_POLL, take_work
 from lienworker.store.tasks import task
 from lienworker.testing.county.site import DemoSite
 from lienworker.testing.gateway import ReferenceGateway
@@ -50,7 +49,7 @@ def store(tmp_path: Path) -> None:
 
 def taken(*tasks: Any) -> None:
     """A reply as it comes over the wire, into the store."""
-    reply = parse_work(jsontext.decode(json.dumps({"tasks": tasks, "retry_after": 5})))
+    reply = parse_work(decode(json.dumps({"tasks": tasks, "retry_after": 5})))
     assert reply is not None
     take_work(reply.tasks, default_registry(), 168)
 
@@ -373,7 +372,7 @@ def test_no_target_makes_a_platform_lose_a_reply(tmp_path: Path, platform: str) 
     )
 )
 def test_any_reply_is_taken(store: None, tasks: list[Any]) -> None:
-    reply = parse_work(jsontext.decode(json.dumps({"tasks": tasks})))
+    reply = parse_work(decode(json.dumps({"tasks": tasks})))
     assert reply is not None
     (before,) = one_row("SELECT count(*) FROM tasks")
     done = take_work(reply.tasks, default_registry(), 168)

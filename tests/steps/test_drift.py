@@ -8,7 +8,7 @@ from lienworker.db.database import all_rows, execute, write
 from lienworker.operator.rows import RowFilter, find_ids, release_rows
 from lienworker.queries.overview import overview
 from lienworker.steps import drift
-from lienworker.steps.fill_rates import ENOUGH, WINDOW, lost_fields, mask_of, take_in
+from lienworker.steps.drift import ENOUGH, WINDOW, lost_fields, mask_of, take_in
 from lienworker.store.history import History, paused_places
 from tests.harness.shelf import Shelf, page
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from lienworker.steps.short_switch_interval import short_switch_interval
+from lienworker.steps.lane import short_switch_interval
 
 
 def test_the_usual_pace_is_back_when_the_last_one_has_left() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import close, execute, open_store, write
-from lienworker.outbox.deliveries import configure
+from lienworker.outbox.outcomes import configure
 from lienworker.outbox.registration import register_task
-from lienworker.steps.fill_rates import mask_of, take_in
+from lienworker.steps.drift import mask_of, take_in
 from lienworker.store import tasks
 from lienworker.store.history import History, Place, save_history
 from lienworker.store.pages import PageRecord, save_page

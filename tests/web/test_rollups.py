@@ -15,7 +15,7 @@ from lienworker.queries.filters import TaskFilter
 from lienworker.queries.lists import PAGE, list_tasks
 from lienworker.queries.outbox import list_rows
 from lienworker.settings import Settings
-from lienworker.store import rollups
+from lienworker.store import counts
 from tests.web.seed import FAILED, seed
 
 TRUTH = {
@@ -68,14 +68,14 @@ def test_groups_and_ages_agree_with_the_rows_after_everything_a_person_can_do(fo
 
 
 def test_old_minutes_become_hours_and_no_count_is_lost(folder: DataFolder) -> None:
-    now = rollups.this_minute()
+    now = counts.this_minute()
     before = dict(all_rows("SELECT key, sum(n) FROM rollups WHERE name = 'task' GROUP BY 1"))
     with write("test"):
         for age in (1, 30 * 60, 30 * 60 + 1, 200 * 24 * 60, 201 * 24 * 60):
             execute("INSERT INTO rollups VALUES ('task', 'completed', ?, 10, 5)", (now - age,))
-    rollups.fold_old()
-    rollups.fold_old()
-    sums = rollups.sums("task")
+    counts.fold_old()
+    counts.fold_old()
+    sums = counts.sums("task")
     assert sums["completed"] == (before["completed"] + 50, 25)
     old = [row[0] for row in all_rows("SELECT minute FROM rollups WHERE name = 'task' AND minute < ?", (now - 1600,))]
     assert 0 in old

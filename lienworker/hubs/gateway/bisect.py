@@ -18,9 +18,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from lienworker.hubs.gateway.delivery_result import FailedAlone, Fate, RefusedAlone, Stored, Undecided
-from lienworker.hubs.gateway.outcomes import Kind, Outcome, Refused, Unavailable
-from lienworker.hubs.gateway.replies import ResultsReply, plain_words
+from lienworker.hubs.gateway.outcomes import (
+    FailedAlone,
+    Fate,
+    Kind,
+    Outcome,
+    Refused,
+    RefusedAlone,
+    Stored,
+    Unavailable,
+    Undecided,
+)
+from lienworker.hubs.gateway.wire import ResultsReply, plain_words
 
 Item: TypeAlias = Mapping[str, Any]
 Submit: TypeAlias = Callable[[list[Item]], Awaitable[Outcome[ResultsReply]]]

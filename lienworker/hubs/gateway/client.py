@@ -19,13 +19,22 @@ from yarl import URL
 
 from lienworker.errors import OperatorError
 from lienworker.failpoints import reach
-from lienworker.hubs.gateway import jsontext, wire
-from lienworker.hubs.gateway.call_counts import Calls, counted
-from lienworker.hubs.gateway.multipart import UploadForm, upload_form
+from lienworker.hubs.gateway import wire
 from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
-from lienworker.hubs.gateway.replies import scrubber
-from lienworker.hubs.gateway.transport import ERROR_BODY, Exchange, Transport, judge_status, said
-from lienworker.hubs.gateway.work import RETRY_WITHOUT_TASKS
+from lienworker.hubs.gateway.sanitize import clean_text, results_body
+from lienworker.hubs.gateway.transport import (
+    ERROR_BODY,
+    Calls,
+    Exchange,
+    Transport,
+    UploadForm,
+    counted,
+    judge_status,
+    said,
+    upload_form,
+)
+from lienworker.hubs.gateway.wire import decode, scrubber
+from lienworker.hubs.gateway.work import RETRY_WITHOUT_TASKS, WorkReply, is_large, parse_work, salvage_work
 
 MEBIBYTE = 1024 * 1024
 LARGEST_CAPACITY = 100
@@ -111,28 +120,28 @@ class GatewayClient:
         await self._transport.close()
 
     @counted("work")
-    async def work(self, capacity: int, platforms: Sequence[str]) -> Outcome[wire.WorkReply]:
+    async def work(self, capacity: int, platforms: Sequence[str]) -> Outcome[WorkReply]:
         """Takes tasks. With no capacity or no platform nothing is asked: the Gateway would hand out its own choice."""
         if capacity < 1 or not platforms:
-            return Accepted(wire.WorkReply((), RETRY_WITHOUT_TASKS))
+            return Accepted(WorkReply((), RETRY_WITHOUT_TASKS))
         query = [("capacity", str(min(capacity, LARGEST_CAPACITY))), *(("platforms", name) for name in platforms)]
         url = self._url("/internal/work").with_query(query)
         exchange = await self._send("gateway_work", "GET", url, self._timeouts.work)
         if isinstance(exchange, Unavailable):
             return exchange
-        if exchange.status == 200 and wire.is_large(exchange.body):
+        if exchange.status == 200 and is_large(exchange.body):
             return await self._large_work(exchange)
-        outcome = self._judge(exchange, wire.parse_work)
+        outcome = self._judge(exchange, parse_work)
         if isinstance(outcome, Unavailable) and exchange.status == 200:
             # The Gateway counts these as handed out. What arrived whole is kept.
-            salvaged = wire.salvage_work(exchange.body)
+            salvaged = salvage_work(exchange.body)
             return Accepted(salvaged) if salvaged else outcome
         return outcome
 
-    async def _large_work(self, exchange: Exchange) -> Outcome[wire.WorkReply]:
+    async def _large_work(self, exchange: Exchange) -> Outcome[WorkReply]:
         """Reads it in a thread: the loop has pages and uploads to attend to. What arrived whole is kept here, too."""
         is_cut = exchange.broken is not None
-        reply = await asyncio.to_thread(wire.salvage_work, exchange.body, cut=is_cut)
+        reply = await asyncio.to_thread(salvage_work, exchange.body, cut=is_cut)
         return Accepted(reply) if reply else exchange.broken or self._garbage(exchange)
 
     @counted("raw")
@@ -146,7 +155,7 @@ class GatewayClient:
             return Refused(None, f"the raw file cannot be read: {problem.strerror}", "raw_file_unreadable")
         except OSError as problem:
             return Unavailable(Kind.LOCAL, f"the raw file cannot be opened now: {problem.strerror}")
-        exchange = await self._send_file(content, upload_form(name, wire.clean_text(metadata)))
+        exchange = await self._send_file(content, upload_form(name, clean_text(metadata)))
         if isinstance(exchange, Unavailable):
             return exchange
         outcome: Outcome[wire.RawReply | wire.RawFailure] = self._judge(exchange, wire.parse_raw)
@@ -162,7 +171,7 @@ class GatewayClient:
         if not items:
             return Accepted(wire.ResultsReply(0, 0, 0, 0))
         try:
-            body = wire.results_body(items)
+            body = results_body(items)
         except (ValueError, TypeError, RecursionError) as problem:
             return Refused(None, f"cannot be written as JSON: {problem}", "unfit")
 
@@ -185,7 +194,7 @@ class GatewayClient:
     @counted("heartbeat")
     async def heartbeat(self, body: Mapping[str, Any]) -> Outcome[wire.HeartbeatReply]:
         """Says that this worker lives; `wire.heartbeat_body` makes the body."""
-        text = wire.clean_text(body).encode("ascii")
+        text = clean_text(body).encode("ascii")
         seconds, parse = self._timeouts.heartbeat, wire.parse_heartbeat
         return await self._call("gateway_heartbeat", "POST", "/internal/heartbeat", seconds, parse, text)
 
@@ -228,7 +237,7 @@ class GatewayClient:
         segment = wire.task_segment(task_id)
         if segment is None:
             return _UNCLOSABLE
-        text = wire.clean_text(body).encode("ascii")
+        text = clean_text(body).encode("ascii")
         path = f"/internal/tasks/{segment}/{verb}"
         return await self._call("gateway_task", "POST", path, self._timeouts.task, wire.parse_closed, text)
 
@@ -265,7 +274,7 @@ class GatewayClient:
         if verdict is not None:
             return verdict
         try:
-            reply = parse(jsontext.decode(exchange.body))
+            reply = parse(decode(exchange.body))
         except ValueError:
             reply = None
         if reply is not None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import functools
+import os
+import re
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO, Concatenate, ParamSpec, Protocol, TypeVar
 
 import aiohttp
 from yarl import URL
 
-from lienworker.fetching.body import read_body
 from lienworker.fetching.failures import FetchError
-from lienworker.hubs.gateway.outcomes import Kind, Refused, Unavailable
-from lienworker.hubs.gateway.replies import error_words, plain_words, retry_after
+from lienworker.fetching.reply import read_body
+from lienworker.hubs.gateway.outcomes import Kind, Outcome, Refused, Unavailable
+from lienworker.hubs.gateway.wire import error_words, plain_words, raw_name, retry_after
 
 #: No more is read of a reply that brings nothing but words.
 ERROR_BODY = 65_536
@@ -155,3 +160,131 @@ def _kind_of_status(status: int) -> Kind:
     if status >= 500:
         return Kind.SERVER_ERROR
     return Kind.REDIRECTED if 300 <= status < 400 else Kind.UNEXPECTED
+
+
+# The multipart body of a raw file. Written at once: aiohttp's own writer takes longer than all the rest of a call.
+
+
+_CHUNK = 256 * 1024
+_UNQUOTABLE = re.compile('["\\r\\n]')
+
+
+@dataclass(frozen=True, slots=True)
+class UploadForm:
+    """What comes before and after the file's bytes."""
+
+    content_type: str
+    head: bytes
+    tail: bytes
+
+    def around(self, content: bytes) -> bytes:
+        return b"".join((self.head, content, self.tail))
+
+    async def around_file(self, file: BinaryIO) -> AsyncIterator[bytes]:
+        """The same for a file that is too large to be held; reading may wait for the disk, so a thread does it."""
+        yield self.head
+        while chunk := await asyncio.to_thread(file.read, _CHUNK):
+            yield chunk
+        yield self.tail
+
+    def length(self, size: int) -> int:
+        return len(self.head) + size + len(self.tail)
+
+
+def upload_form(name: str, metadata: str) -> UploadForm:
+    """A form with the two fields that the Gateway wants. Nobody can guess its boundary, so no file has it in it."""
+    mark = os.urandom(16).hex()
+    head = (
+        f'--{mark}\r\nContent-Disposition: form-data; name="metadata"\r\nContent-Type: application/json\r\n\r\n'
+        f'{metadata}\r\n--{mark}\r\nContent-Disposition: form-data; name="file"; filename="{_quoted(name)}"\r\n'
+        "Content-Type: application/octet-stream\r\n\r\n"
+    )
+    kind = f"multipart/form-data; boundary={mark}"
+    return UploadForm(kind, head.encode("utf-8", "replace"), f"\r\n--{mark}--\r\n".encode("ascii"))
+
+
+def _quoted(name: str) -> str:
+    return _UNQUOTABLE.sub(lambda found: f"%{ord(found[0]):02X}", name)
+
+
+# What is said about a raw file when it is sent: its name at the Gateway and its metadata.
+
+
+_KEYS = ("platform", "state", "county", "parcel_id")
+
+
+def raw_form(task_id: str, page: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name and the metadata of a stored page, as `outbox.uploads.raw_pages` gives it."""
+    keys = {name: str(page[name] or "") for name in _KEYS}
+    metadata = {
+        **keys,
+        "task_id": task_id,
+        "url": page["url"],
+        "raw_html_hash": page["sha256"],
+        "fetched_at": page["fetched_at"],
+        "content_type": page["content_type"],
+    }
+    extension = ".".join(page["path"].rsplit(".", 2)[1:])
+    return raw_name(**keys, raw_sha256=page["sha256"], ext=extension), metadata
+
+
+# Counting calls by endpoint and outcome: in memory, fetched now and then by whoever keeps the figures.
+
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Calls:
+    """How many calls came to what since it was last asked. Calls end on one thread and are taken by another."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def note(self, endpoint: str, outcome: Outcome[Any]) -> None:
+        if isinstance(outcome, Refused) and outcome.status is None:
+            return  # it was never sent
+        with self._lock:
+            self._counts[f"{endpoint}|{word_of(outcome)}"] += 1
+
+    def take(self) -> dict[str, int]:
+        """By `endpoint|outcome`; from now on they are somebody else's to keep."""
+        with self._lock:
+            taken, self._counts = self._counts, Counter()
+        return dict(taken)
+
+
+class _Counting(Protocol):
+    calls: Calls
+
+
+Client = TypeVar("Client", bound=_Counting)
+
+
+def counted(
+    endpoint: str,
+) -> Callable[
+    [Callable[Concatenate[Client, P], Awaitable[Outcome[T]]]],
+    Callable[Concatenate[Client, P], Coroutine[Any, Any, Outcome[T]]],
+]:
+    """For the methods of a client: notes what each call came to."""
+
+    def wrap(
+        method: Callable[Concatenate[Client, P], Awaitable[Outcome[T]]],
+    ) -> Callable[Concatenate[Client, P], Coroutine[Any, Any, Outcome[T]]]:
+        @functools.wraps(method)
+        async def call(self: Client, /, *args: P.args, **more: P.kwargs) -> Outcome[T]:
+            outcome = await method(self, *args, **more)
+            self.calls.note(endpoint, outcome)
+            return outcome
+
+        return call
+
+    return wrap
+
+
+def word_of(outcome: Outcome[Any]) -> str:
+    if isinstance(outcome, Unavailable):
+        return outcome.kind.value
+    return "refused" if isinstance(outcome, Refused) else "accepted"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from lienworker.hubs.gateway import jsontext
+from lienworker.hubs.gateway.wire import decode, encode, objects_in_array
 
 RETRY_WITH_TASKS = 5.0
 RETRY_WITHOUT_TASKS = 30.0
@@ -157,7 +157,7 @@ def parse_task(value: Any) -> WorkTask:
         created_at=reader.moment(task),
         target=target,
         proxy=task.get("proxy"),
-        raw_json=jsontext.encode(value),
+        raw_json=encode(value),
         problems=tuple(problems),
     )
 
@@ -204,7 +204,7 @@ def salvage_work(body: bytes, *, cut: bool = True) -> WorkReply | None:
     """
     text = body.decode("utf-8", "replace")
     begin = _TASKS_BEGIN.search(text)
-    found = jsontext.objects_in_array(text, begin.end()) if begin else iter(())
+    found = objects_in_array(text, begin.end()) if begin else iter(())
     left = _MOST_VALUES
     tasks: list[WorkTask] = []
     for start, end, values in itertools.islice(found, MOST_TASKS):
@@ -216,7 +216,7 @@ def salvage_work(body: bytes, *, cut: bool = True) -> WorkReply | None:
 
 def _read_one(text: str) -> WorkTask:
     try:
-        return parse_task(jsontext.decode(text))
+        return parse_task(decode(text))
     except ValueError:
         return _unreadable(text, "the task is not JSON")
 

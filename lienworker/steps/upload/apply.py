@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from lienworker.db.clock import now_ms
-from lienworker.hubs.gateway.delivery_result import Fate, Stored
-from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Unavailable
+from lienworker.hubs.gateway.outcomes import Accepted, Fate, Kind, Outcome, Stored, Unavailable
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.breaker import Known, Trouble
-from lienworker.outbox.closing import fingerprint
+from lienworker.outbox.outcomes import fingerprint
 from lienworker.outbox.rows import Claimed
 from lienworker.steps.upload.verdict import (
     Answer,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.rows import Claimed
 from lienworker.outbox.uploads import Claim, take_back
-from lienworker.steps.short_switch_interval import short_switch_interval
+from lienworker.steps.lane import short_switch_interval
 from lienworker.steps.upload.context import UploadContext
 from lienworker.steps.upload.raw import RawLane
 from lienworker.steps.upload.report import ReportLane

@@ -15,7 +15,7 @@ from isal import isal_zlib
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import write
 from lienworker.hubs.gateway.outcomes import Accepted, Outcome, Unavailable
-from lienworker.hubs.gateway.raw_form import raw_form
+from lienworker.hubs.gateway.transport import raw_form
 from lienworker.hubs.gateway.wire import RawReply
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.rows import Claimed
@@ -24,11 +24,10 @@ from lienworker.outbox.transitions import end
 from lienworker.outbox.uploads import Claim, claim_uploads, is_open, take_back
 from lienworker.steps.in_flight import InFlight
 from lienworker.steps.upload.apply import settle_calls
-from lienworker.steps.upload.call import guarded
-from lienworker.steps.upload.context import UploadContext
+from lienworker.steps.upload.context import UploadContext, guarded
 from lienworker.steps.upload.verdict import AfterCalls
 from lienworker.store.damage import trouble_of
-from lienworker.store.stored_paths import is_raw_path
+from lienworker.store.raw_files import is_raw_path
 
 #: Raw files are claimed ahead, so many times what may be under way: none must be missing during a commit.
 _AHEAD = 8

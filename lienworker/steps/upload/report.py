@@ -15,9 +15,7 @@ from lienworker.outbox.transitions import end
 from lienworker.outbox.uploads import Claim, claim_uploads, take_back
 from lienworker.steps.in_flight import InFlight
 from lienworker.steps.upload.apply import settle_calls
-from lienworker.steps.upload.bounds import MOST_REPORTS
-from lienworker.steps.upload.call import guarded
-from lienworker.steps.upload.context import UploadContext
+from lienworker.steps.upload.context import MOST_REPORTS, UploadContext, guarded
 from lienworker.steps.upload.verdict import AfterCalls
 
 

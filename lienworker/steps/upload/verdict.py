@@ -22,8 +22,18 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from lienworker.hubs.gateway.delivery_result import FailedAlone, Fate, RefusedAlone, Stored, Undecided
-from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
+from lienworker.hubs.gateway.outcomes import (
+    Accepted,
+    FailedAlone,
+    Fate,
+    Kind,
+    Outcome,
+    Refused,
+    RefusedAlone,
+    Stored,
+    Unavailable,
+    Undecided,
+)
 from lienworker.outbox.breaker import LEAST_BLAME, REMEMBERED, Known
 from lienworker.steps.in_flight import AfterCall
 

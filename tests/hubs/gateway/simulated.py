@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lienworker.hubs.gateway.bisect import deliver
-from lienworker.hubs.gateway.delivery_result import Fate
-from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
-from lienworker.hubs.gateway.replies import ResultsReply
+from lienworker.hubs.gateway.outcomes import Accepted, Fate, Kind, Outcome, Refused, Unavailable
+from lienworker.hubs.gateway.wire import ResultsReply
 from tests.harness.gateway_calls import item
 
 DOWN = Unavailable(Kind.DOWN, "connection refused")

@@ -11,9 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lienworker.hubs.gateway.bisect import deliver
-from lienworker.hubs.gateway.delivery_result import FailedAlone, Fate, RefusedAlone, Stored, Undecided
-from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome
-from lienworker.hubs.gateway.replies import ResultsReply
+from lienworker.hubs.gateway.outcomes import Accepted, FailedAlone, Fate, Kind, Outcome, RefusedAlone, Stored, Undecided
+from lienworker.hubs.gateway.wire import ResultsReply
 from lienworker.testing.gateway import ReferenceGateway
 from tests.harness.gateway_calls import client_of, item, items, run
 from tests.hubs.gateway.simulated import DOWN, SimulatedGateway, delivered

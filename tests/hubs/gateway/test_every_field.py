@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lienworker.hubs.gateway.wire import parse_closed, parse_heartbeat, parse_raw, parse_results, parse_work
+from lienworker.hubs.gateway.wire import parse_closed, parse_heartbeat, parse_raw, parse_results
+from lienworker.hubs.gateway.work import parse_work
 from tests.harness.gateway_calls import task
 
 ODD: list[Any] = [

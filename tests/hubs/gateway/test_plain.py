@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lienworker.hubs.gateway.jsontext import MAX_DEPTH
-from lienworker.hubs.gateway.plain import is_plain_object
-from lienworker.hubs.gateway.sanitize import FitResult, Unfit, WrittenItem, fit_result, fit_stored, results_body
+from lienworker.hubs.gateway.sanitize import (
+    FitResult,
+    Unfit,
+    WrittenItem,
+    fit_result,
+    fit_stored,
+    is_plain_object,
+    results_body,
+)
+from lienworker.hubs.gateway.wire import MAX_DEPTH
 from tests.harness.gateway_calls import item
 from tests.hubs.gateway.test_work_parsing import ANY_JSON
 

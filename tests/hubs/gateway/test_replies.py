@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from lienworker.hubs.gateway.replies import plain_words, scrubber
 from lienworker.hubs.gateway.wire import (
     HeartbeatReply,
     RawFailure,
@@ -20,7 +19,9 @@ from lienworker.hubs.gateway.wire import (
     parse_heartbeat,
     parse_raw,
     parse_results,
+    plain_words,
     retry_after,
+    scrubber,
 )
 from tests.hubs.gateway.test_work_parsing import ANY_JSON
 

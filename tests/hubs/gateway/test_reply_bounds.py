@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from lienworker.hubs.gateway import jsontext
 from lienworker.hubs.gateway.client import GatewayClient
 from lienworker.hubs.gateway.outcomes import Accepted, Kind, Unavailable
-from lienworker.hubs.gateway.replies import error_words, parse_heartbeat, parse_raw, parse_results
+from lienworker.hubs.gateway.wire import error_words, objects_in_array, parse_heartbeat, parse_raw, parse_results
 from lienworker.hubs.gateway.work import MOST_TASKS, parse_task, parse_work, salvage_work
 from tests.harness.gateway_calls import run, task
 from tests.hubs.gateway.test_client_faults import CALLS, _http, saying
@@ -182,4 +181,4 @@ def test_nothing_nested_gets_into_words() -> None:
     ],
 )
 def test_objects_are_found_without_decoding_them(text: str, found: list[str]) -> None:
-    assert [text[start:end] for start, end, _ in jsontext.objects_in_array(text, 0)] == found
+    assert [text[start:end] for start, end, _ in objects_in_array(text, 0)] == found

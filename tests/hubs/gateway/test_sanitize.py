@@ -10,15 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lienworker.hubs.gateway.wire import (
-    FitResult,
-    Unfit,
-    fit_result,
-    heartbeat_body,
-    raw_name,
-    result_item,
-    task_segment,
-)
+from lienworker.hubs.gateway.sanitize import FitResult, Unfit, fit_result
+from lienworker.hubs.gateway.wire import heartbeat_body, raw_name, result_item, task_segment
 from lienworker.testing.gateway.decoding import decode_results
 from lienworker.testing.gateway.storage import database_error
 from tests.harness.gateway_calls import item

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lienworker.hubs.gateway import jsontext
-from lienworker.hubs.gateway.wire import parse_task, parse_work, salvage_work
+from lienworker.hubs.gateway.wire import decode
+from lienworker.hubs.gateway.work import parse_task, parse_work, salvage_work
 from tests.harness.gateway_calls import task
 
 ANY_JSON = st.recursive(
@@ -60,7 +60,7 @@ def test_any_json_whatsoever_is_read_without_an_exception(value: Any) -> None:
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_any_bytes_are_json_or_a_value_error(body: bytes) -> None:
     with contextlib.suppress(ValueError):
-        jsontext.decode(body)
+        decode(body)
     salvage_work(body)
 
 
@@ -68,7 +68,7 @@ def test_any_bytes_are_json_or_a_value_error(body: bytes) -> None:
 def test_absurd_nesting_is_garbage_or_kept_but_never_a_crash(depth: int) -> None:
     body = b'{"tasks":[{"task_id":"t","target":' + b"[" * depth + b"]" * depth + b"}]}"
     try:
-        reply = parse_work(jsontext.decode(body))
+        reply = parse_work(decode(body))
     except ValueError:
         return
     assert reply is not None
@@ -150,7 +150,7 @@ def test_a_huge_task_is_kept_whole() -> None:
 
 
 def test_a_number_with_ten_thousand_digits_stays_text() -> None:
-    value = jsontext.decode('{"tasks":[{"task_id":"t","target":{"n":' + "9" * 10_000 + "}}]}")
+    value = decode('{"tasks":[{"task_id":"t","target":{"n":' + "9" * 10_000 + "}}]}")
     reply = parse_work(value)
     assert reply is not None
     assert len(reply.tasks[0].target["n"]) == 10_000

@@ -6,7 +6,7 @@ import json
 
 from lienworker.db.database import all_rows, one_row, write
 from lienworker.operator.tasks import cancel_tasks, retry_tasks
-from lienworker.outbox.closing import fail
+from lienworker.outbox.outcomes import fail
 from lienworker.outbox.registration import register_task
 from lienworker.store.tasks import NewTask
 from lienworker.testing.county.site import DemoSite

@@ -12,8 +12,8 @@ from lienworker.db.database import close, execute, one_row, write
 from lienworker.hostnames import host_of
 from lienworker.operator.rows import hold_rows, release_rows
 from lienworker.outbox import transitions
-from lienworker.outbox.closing import give_back
 from lienworker.outbox.leases import MOST_CRASHES, free
+from lienworker.outbox.outcomes import give_back
 from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import Topic
 from lienworker.outbox.uploads import Claim, claim_uploads

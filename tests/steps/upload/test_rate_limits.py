@@ -12,7 +12,7 @@ from lienworker.operator.replay import replay, rows_to_replay
 from lienworker.operator.rows import RowFilter
 from lienworker.outbox import breaker
 from lienworker.outbox.breaker import Trouble
-from lienworker.outbox.deliveries import report_failure
+from lienworker.outbox.outcomes import report_failure
 from lienworker.outbox.uploads import is_open
 from lienworker.steps.upload.verdict import MANY_LIMITED
 from lienworker.testing.gateway import ReferenceGateway

@@ -8,7 +8,7 @@ import pytest
 
 from lienworker.db.database import all_rows, execute, write
 from lienworker.outbox.claims import claim_task
-from lienworker.outbox.closing import fail
+from lienworker.outbox.outcomes import fail
 from lienworker.outbox.registration import register_task
 from lienworker.outbox.report_messages import report_words
 from lienworker.store.tasks import NewTask

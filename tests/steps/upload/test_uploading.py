@@ -21,8 +21,8 @@ from lienworker.maintenance.clocks import forgive_clock_jumps
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.breaker import Trouble
 from lienworker.outbox.claims import _ROW, _claimed
-from lienworker.outbox.deliveries import report_failure
 from lienworker.outbox.leases import Holder
+from lienworker.outbox.outcomes import report_failure
 from lienworker.outbox.uploads import Claim, UploadLane, claim_uploads
 from lienworker.steps.upload import raw, result
 from lienworker.steps.upload.raw import prepare_raws

@@ -7,8 +7,18 @@ from typing import Any
 
 import pytest
 
-from lienworker.hubs.gateway.delivery_result import FailedAlone, Fate, RefusedAlone, Stored, Undecided
-from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
+from lienworker.hubs.gateway.outcomes import (
+    Accepted,
+    FailedAlone,
+    Fate,
+    Kind,
+    Outcome,
+    Refused,
+    RefusedAlone,
+    Stored,
+    Unavailable,
+    Undecided,
+)
 from lienworker.outbox.breaker import LEAST_BLAME, REMEMBERED, Known, Way, asked_ms
 from lienworker.steps.in_flight import AfterCall
 from lienworker.steps.upload import verdict as policy
