@@ -158,7 +158,7 @@ def scrape_all(root: Path) -> bool:
     def work() -> None:
         while any(all_rows("SELECT 1 FROM outbox WHERE topic = 'scrape' AND state IN ('waiting', 'leased') LIMIT 1")):
             with here.holder.lease() as token:
-                ScrapeRun(here.scrape, here.slots, here.lane(token, suspects=True)).work()
+                ScrapeRun(here.scrape, here.slots, here.lane(token, quarantined=True)).work()
             time.sleep(0.1)
         close()
 

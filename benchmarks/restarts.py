@@ -20,7 +20,7 @@ from lienworker.db import clock as store_clock
 from lienworker.db.database import close, write
 from lienworker.errors import PageError
 from lienworker.fetching import Fetched, FetchFailed, FetchOutcome
-from lienworker.hubs.gateway.outcomes import Accepted, Fate, Outcome, RefusedAlone, Stored
+from lienworker.hubs.gateway.outcomes import Accepted, DeliveryResult, Outcome, RefusedAlone, Stored
 from lienworker.hubs.gateway.wire import RawReply, ResultsReply
 from lienworker.outbox.claims import Rules, claim
 from lienworker.outbox.registration import register_in_transaction
@@ -135,11 +135,11 @@ class Lives:
                 store_raws(self.runtime.upload, [(row, took) for row, _ in files])
             while rows := claim_uploads("upload_result", _GROUP, how):
                 batch = prepare_results(self.runtime.folder, rows)
-                fates = [(row, self._fate(shares)) for row, _ in batch.items]
+                outcomes = [(row, self._outcome(shares)) for row, _ in batch.items]
                 store_results(
                     self.runtime.upload,
-                    fates,
-                    [Accepted(ResultsReply(sent=len(fates), inserted=len(fates), updated=0, failed=0))],
+                    outcomes,
+                    [Accepted(ResultsReply(sent=len(outcomes), inserted=len(outcomes), updated=0, failed=0))],
                 )
 
     def report(self) -> None:
@@ -150,7 +150,7 @@ class Lives:
                     for row in rows:
                         end(row)
 
-    def _fate(self, shares: Shares) -> Fate:
+    def _outcome(self, shares: Shares) -> DeliveryResult:
         refused = self.chance.random() < shares.refused
         return RefusedAlone("The Gateway does not want it.", 422) if refused else Stored()
 

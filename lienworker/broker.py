@@ -22,7 +22,7 @@ from periodiq import PeriodiqMiddleware
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import close
 from lienworker.errors import SettingsError
-from lienworker.failpoints import reach
+from lienworker.failpoints import failpoint
 from lienworker.redis_client import connect_redis
 from lienworker.settings import Settings
 from lienworker.trust import refuse_foreign_folder
@@ -50,7 +50,7 @@ class TokenBroker(RedisBroker):
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
         """Every way into Redis comes by here; tests call the points by the actor's name."""
-        reach(message.actor_name, "before_send")
+        failpoint(message.actor_name, "before_send")
         try:
             sent: Message[Any] = super().enqueue(message, delay=delay)
         except redis.RedisError as problem:
@@ -58,7 +58,7 @@ class TokenBroker(RedisBroker):
                 raise
             logger.warning("%s is not sent, Redis is away: %s", message.actor_name, problem, extra={"action": "send"})
             return message
-        reach(message.actor_name, "after_send")
+        failpoint(message.actor_name, "after_send")
         return sent
 
     goes_on_without_redis = False  # the schedule: periodiq would end with a trace at the first tick without Redis

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from lienworker.errors import StoreError
-from lienworker.failpoints import reach
+from lienworker.failpoints import failpoint
 
 _PLAIN = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9 ._-]{0,78}[A-Za-z0-9_-])?")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
@@ -242,9 +242,9 @@ def rename(aside: Path, path: Path, name: str) -> None:
 
     The name is what tests call the points right before and right after it.
     """
-    reach(name, "before_rename")
+    failpoint(name, "before_rename")
     aside.replace(path)
-    reach(name, "after_rename")
+    failpoint(name, "after_rename")
 
 
 def rotated(log: Path) -> Path:

@@ -17,7 +17,7 @@ Hook = Callable[[str], None]
 _hook: Hook | None = None
 
 
-def reach(point: str, moment: str = "") -> None:
+def failpoint(point: str, moment: str = "") -> None:
     """The process has come to a point, or to a moment of one (`before_commit`); whoever watches is told."""
     if _hook is not None:
         _hook(f"{point}.{moment}" if moment else point)

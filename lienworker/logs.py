@@ -38,7 +38,7 @@ _SHORTEST_SECRET = 4
 _LONGEST_MESSAGE = 10_000
 
 
-class Blotter:
+class Redactor:
     """Takes secrets out of a text."""
 
     def __init__(self, settings: Settings) -> None:
@@ -70,7 +70,7 @@ def _parts_of(value: str) -> set[str]:
 class Lines(logging.Formatter):
     """What both shapes share."""
 
-    def __init__(self, part: str, blot: Blotter) -> None:
+    def __init__(self, part: str, blot: Redactor) -> None:
         super().__init__()
         self.part = part
         self.blot = blot
@@ -119,7 +119,7 @@ def setup_logging(settings: Settings, part: str, stream: TextIO | None = None) -
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
     is_plain = settings.log_format == "text" or (settings.log_format == "auto" and _is_terminal(stream))
-    handler.setFormatter((PlainLines if is_plain else JsonLines)(part, Blotter(settings)))
+    handler.setFormatter((PlainLines if is_plain else JsonLines)(part, Redactor(settings)))
     handler.addFilter(Repeats())
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from lienworker.errors import SettingsError
-from lienworker.logs import ALWAYS, SOMETIMES, Blotter, about_task, setup_logging
+from lienworker.logs import ALWAYS, SOMETIMES, Redactor, about_task, setup_logging
 from lienworker.settings import Settings
 from lienworker.testing.county.site import DemoSite
 from tests.harness.node import Node, write_list
@@ -174,12 +174,12 @@ PROXY, REDIS = "http://user:p@ssword@proxy:80", "redis://h/0?password=a%20b%2Bcd
     ],
 )
 def test_no_end_of_a_password_is_left(settings: dict[str, str], text: str, blotted: str) -> None:
-    assert Blotter(Settings.from_mapping(settings))(text) == blotted
+    assert Redactor(Settings.from_mapping(settings))(text) == blotted
 
 
 def test_no_secrets_cost_nothing_and_short_ones_blot_out_no_words() -> None:
-    assert Blotter(Settings())("a line") == "a line"
-    assert Blotter(Settings(web_token="a"))("a cat") == "a cat"
+    assert Redactor(Settings())("a line") == "a line"
+    assert Redactor(Settings(web_token="a"))("a cat") == "a cat"
 
 
 def test_each_task_has_one_line_at_info(node: Node, site: DemoSite, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from lienworker.steps.lane import RESERVED_THREADS
 from lienworker.steps.runtime import Runtime, running
 from lienworker.steps.scrape import give_up_hanging
 from lienworker.steps.watchdog import Parse
-from lienworker.store.damage import DamageInWords, note_damage
+from lienworker.store.damage import DamageInWords, record_damage
 
 #: How long a process whose parent is gone may take to commit what it has in hand, s.
 _LAST_WORDS = 2.0
@@ -91,7 +91,7 @@ class WorkerProcess(Middleware):
         self, broker: Any, message: Any, *, result: Any = None, exception: BaseException | None = None
     ) -> None:
         """A broken database does not get better by another try: the supervisor is told, and stops the stack."""
-        if is_damage(exception) and note_damage(self.runtime.folder, str(exception)):
+        if is_damage(exception) and record_damage(self.runtime.folder, str(exception)):
             self.runtime.stopping.set()
 
     def before_worker_shutdown(self, broker: Any, worker: Any) -> None:

@@ -29,8 +29,8 @@ def demonstrate(
     with ExitStack() as stack:
         site = stack.enter_context(demo_site(slow_seconds=1.0))
         root = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lienworker-demo-")))
-        fate = "stays" if keep else "is removed at the end (--keep FOLDER leaves it)"
-        say(f"Juniper County (invented) is on {site.url}; the data folder {root} {fate}")
+        what_happens = "stays" if keep else "is removed at the end (--keep FOLDER leaves it)"
+        say(f"Juniper County (invented) is on {site.url}; the data folder {root} {what_happens}")
         file = root / "parcels.jsonl"
         DataFolder(root).create()
         file.write_text(_list_of(site, parcels), encoding="utf-8")

@@ -20,7 +20,7 @@ from lienworker.data_folder import DataFolder, create_private
 from lienworker.db.clock import rfc3339
 from lienworker.db.usage import opening
 from lienworker.errors import InputError, StoreError
-from lienworker.failpoints import reach
+from lienworker.failpoints import failpoint
 from lienworker.trust import trust_data_folder
 
 if TYPE_CHECKING:
@@ -168,12 +168,12 @@ def write(name: str) -> Iterator[None]:
     try:
         with _in_turn(), database.atomic("IMMEDIATE"):
             yield
-            reach(name, "before_commit")
+            failpoint(name, "before_commit")
     except DATABASE_TROUBLE as problem:
         if any(word in str(problem) for word in _STALE):
             close()
         raise
-    reach(name, "after_commit")
+    failpoint(name, "after_commit")
     for act in _thread.afterwards:
         act()
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lienworker.db.clock import rfc3339
 from lienworker.db.database import all_rows, execute, one_row, write
 from lienworker.errors import StoreError
-from lienworker.failpoints import reach
+from lienworker.failpoints import failpoint
 
 #: How a statement begins that edits the text of a table in SQLite's own schema table.
 _EDIT = "UPDATE sqlite_schema"
@@ -75,7 +75,7 @@ def _apply(migration: Migration) -> None:
 
 def _run(statement: str) -> None:
     changed = execute(statement).rowcount
-    reach("migration.statement")
+    failpoint("migration.statement")
     if _EDIT in statement and changed != 1:
         raise StoreError(
             "The tables of this database are not as lienworker made them, so it was not upgraded. Restore a backup, or"

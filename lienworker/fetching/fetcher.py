@@ -5,7 +5,7 @@ from __future__ import annotations
 import aiohttp
 from yarl import URL
 
-from lienworker.failpoints import reach
+from lienworker.failpoints import failpoint
 from lienworker.fetching.budget import Budget
 from lienworker.fetching.failures import FetchError, explain
 from lienworker.fetching.guard import Guard, Lookup, system_lookup
@@ -109,7 +109,7 @@ class Fetcher:
             with way.watch.stopped():
                 await self._check(trail.url, request, limits, way.turns)
                 await self._wait_for_turn(trail, request, way.turns)
-            reach("fetch.before_request")
+            failpoint("fetch.before_request")
             async with way.watch.timeout():
                 response = await route.session.get(
                     trail.url, headers=headers, proxy=route.proxy, allow_redirects=False, timeout=self._timeout
@@ -118,7 +118,7 @@ class Fetcher:
                     if response.status not in REDIRECTS:
                         reply = Reply(response, trail, limits, way.watch, self._budget)
                         outcome = await reply.conclude(conditional=conditional, proxied=request.proxy is not None)
-                        reach("fetch.after_reply")
+                        failpoint("fetch.after_reply")
                         return outcome
                     trail.follow(response)
                 finally:

@@ -10,7 +10,7 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, execute, one_row, write
 from lienworker.outbox import transitions
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
-from lienworker.outbox.outcomes import note_try, report_failure, say_failed
+from lienworker.outbox.outcomes import record_try, report_failure, say_failed
 from lienworker.outbox.pacing import (
     LONGEST_DELAY,
     MOST_OPEN,
@@ -57,7 +57,7 @@ def _fail_waiting(host: str, reason: str, give_up: float) -> int:
         )
         for row_id, task_id in rows:
             transitions.end_waiting(row_id, "host_down")
-            note_try(row_id, task_id, Topic.FETCH, "host_down", words)
+            record_try(row_id, task_id, Topic.FETCH, "host_down", words)
             tasks.mark_failed(task_id, "host_down", words)
             report_failure(task_id, "host_down")
             say_failed(task_id, Topic.FETCH, "host_down")

@@ -18,7 +18,7 @@ from pathlib import Path
 from lienworker.data_folder import DataFolder, rename
 from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, execute_many, one_row, write
-from lienworker.failpoints import reach
+from lienworker.failpoints import failpoint
 from lienworker.store.raw_files import is_inside, is_raw_path
 
 #: A worker writes a page's file moments before its row; within this many seconds it may still be about to.
@@ -57,7 +57,7 @@ def remove_doomed(folder: DataFolder, after: str, limit: int) -> Removal:
     noted = all_rows("SELECT path, name FROM doomed_files WHERE path > ? ORDER BY path LIMIT ?", (after, limit))
     with write("purge_files"):
         done = [path for path, name in noted if _is_settled(folder, path, name)]
-    reach("purge_files.before_unlink")
+    failpoint("purge_files.before_unlink")
     sizes = [_unlink(_aside(folder.root / path)) for path in done if _is_page(folder, path)]
     if done:
         with write("purge_files_done"):

@@ -21,7 +21,7 @@ from lienworker.maintenance.backup import ABOUT, DATABASE, FORMAT, Counting, che
 from lienworker.maintenance.tar_reader import Member
 from lienworker.outbox import transitions
 from lienworker.outbox.leases import free
-from lienworker.store.audit import note_action
+from lienworker.store.audit import record_action
 from lienworker.store.raw_files import is_raw_path
 from lienworker.trust import trust_data_folder
 
@@ -173,5 +173,5 @@ def settle_in(what: str, *, hold_uploads: bool) -> int:
         if hold_uploads:
             held = transitions.hold_all_uploads(RESTORED)
         # Delays of hosts and breakers are of that time, too: they end by themselves.
-        note_action("restore", what, held)
+        record_action("restore", what, held)
     return held

@@ -17,7 +17,7 @@ from lienworker.maintenance.pending_deletes import remove_doomed
 from lienworker.maintenance.sweeps import PageSweep, Purged, StepSweep, Sweep, TaskSweep
 from lienworker.maintenance.vacuum import checkpoint, shrink_a_bit
 from lienworker.settings import Settings
-from lienworker.store.audit import note_action
+from lienworker.store.audit import record_action
 from lienworker.store.counts import fold_counties
 from lienworker.store.pending import remove_pending
 
@@ -201,7 +201,7 @@ def _remove_files(folder: DataFolder, pace: Pace, purged: Purged) -> None:
 def _note_end(keep: Keep, purged: Purged) -> None:
     if purged.rows:
         with write("purge_audit"):
-            note_action("purge", keep.in_words(), purged.rows)
+            record_action("purge", keep.in_words(), purged.rows)
 
 
 def _history(keep: Keep, verb: str) -> list[int]:

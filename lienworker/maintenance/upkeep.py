@@ -20,7 +20,7 @@ from lienworker.maintenance.clocks import forgive_clock_jumps, notice_clock_jump
 from lienworker.maintenance.disk_limits import measure, remember_size, watch_disk
 from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.maintenance.retention import Keep, Pace, purge
-from lienworker.outbox.leases import Holder, is_held_by, turn
+from lienworker.outbox.leases import WorkerLease, is_held_by, turn
 from lienworker.outbox.storage_watch import watch_storage
 from lienworker.settings import Settings
 from lienworker.store import counts
@@ -59,7 +59,7 @@ class Chores:
         if minute == self._last_minute:
             return
         free_mb = shutil.disk_usage(self.folder.root).free // 1_000_000
-        is_first = counts.note_level("disk_free_mb", "", free_mb)
+        is_first = counts.record_level("disk_free_mb", "", free_mb)
         self._last_minute = minute
         if is_first and minute % 60 == 0:
             counts.fold_old()
@@ -71,7 +71,7 @@ class Upkeep:
 
     folder: DataFolder
     settings: Settings
-    holder: Holder
+    holder: WorkerLease
     stopping: threading.Event
     _at_work: threading.Lock = field(default_factory=threading.Lock)
     _next_measure: float = 0.0

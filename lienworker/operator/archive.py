@@ -14,7 +14,7 @@ from lienworker.data_folder import DataFolder, fsync_folder, rename
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import write
 from lienworker.errors import StoreError
-from lienworker.store.audit import note_action
+from lienworker.store.audit import record_action
 from lienworker.store.pending import rebuild
 from lienworker.store.results import forget_pending
 
@@ -49,7 +49,7 @@ def archive_pending(folder: DataFolder, *, compress: bool) -> Archive | None:
     fsync_folder(folder.archive)
     with write("archive"):
         forget_pending([f"pending/{file.name}" for file in files])
-        note_action("archive", path.name, len(files))
+        record_action("archive", path.name, len(files))
     for file in files:
         file.unlink(missing_ok=True)
     return Archive(path, len(files))

@@ -25,7 +25,7 @@ from lienworker.store.pages import PageRecord, page_behind_result, page_of, was_
 from lienworker.store.pending import write_pending
 from lienworker.store.raw_files import raw_place, read_page
 from lienworker.store.results import NewResult, result, save_result
-from lienworker.store.runs import PageFilter, RunPage, add_page, finish_run, note_counts, start_run, tasks_with_pages
+from lienworker.store.runs import PageFilter, RunPage, add_page, finish_run, record_counts, start_run, tasks_with_pages
 
 #: Pages in one transaction.
 _GROUP = 50
@@ -122,7 +122,7 @@ class Reparse:
         with write("reparse"):
             late = [item for item in group if not self._store(item, made.get(item.scraped.row.task_id))]
             assert self.run_id is not None
-            note_counts(self.run_id, self.tally.counts(), self._versions)
+            record_counts(self.run_id, self.tally.counts(), self._versions)
         self._put_back(late)
 
     def _count(self, item: Reread) -> None:

@@ -16,7 +16,7 @@ from lienworker.outbox import breaker, transitions
 from lienworker.outbox.outcomes import held_or_waiting
 from lienworker.outbox.states import UPLOADS, State, sql_list
 from lienworker.outbox.uploads import ENDPOINTS
-from lienworker.store.audit import note_action
+from lienworker.store.audit import record_action
 
 _UPLOADS = sql_list(UPLOADS)
 #: Rows in one transaction, so that workers get their turn in between.
@@ -163,7 +163,7 @@ def _change(ids: Sequence[int], action: str, what: str, transition: Callable[[Se
         with write("rows_by_hand"):
             n = transition(chunk)
             if n:
-                note_action(action, what, n)
+                record_action(action, what, n)
         changed += n
     return changed
 

@@ -13,7 +13,7 @@ from lienworker.outbox.pacing import try_afresh
 from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import Topic
 from lienworker.store import tasks
-from lienworker.store.audit import note_action
+from lienworker.store.audit import record_action
 
 #: Tasks in one transaction, so that workers get their turn in between.
 _CHUNK = 500
@@ -43,7 +43,7 @@ def _in_chunks(task_ids: Sequence[str], action: str, what: str, act: Callable[[s
         with write("by_hand"):
             n = sum(act(task_id) for task_id in task_ids[start : start + _CHUNK])
             if n:
-                note_action(action, what, n)
+                record_action(action, what, n)
         changed += n
     return Done(changed, len(task_ids) - changed)
 

@@ -44,7 +44,7 @@ class Gate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Failure:
     """Why the destination did not take a call."""
 
     kind: str
@@ -152,7 +152,7 @@ def close(endpoint: str) -> None:
     )
 
 
-def pause(endpoint: str, trouble: Trouble, first_delay: float) -> int:
+def pause(endpoint: str, trouble: Failure, first_delay: float) -> int:
     """Open the breaker for exactly what was asked; return the time of the probe. Part of a larger transaction.
 
     No failure is counted: times of our own, which grow, are for outages.
@@ -174,7 +174,7 @@ def pause(endpoint: str, trouble: Trouble, first_delay: float) -> int:
     return int(one_row("SELECT retry_at FROM breakers WHERE endpoint = ?", (endpoint,))[0])
 
 
-def note_trouble(endpoint: str, trouble: Trouble, first_delay: float) -> int:
+def record_failure(endpoint: str, trouble: Failure, first_delay: float) -> int:
     """Opens the breaker; gives the time of the next probe. Troubles of calls that were under way together are one."""
     now = now_ms()
     row = one_row("SELECT is_open, is_probing, failures, retry_at FROM breakers WHERE endpoint = ?", (endpoint,))

@@ -25,7 +25,7 @@ from lienworker.outbox.pacing import (
     open_at_most,
     spacing_ms,
 )
-from lienworker.outbox.pauses import KeptBack
+from lienworker.outbox.pauses import DriftHolds
 from lienworker.outbox.rows import ASKED_FOR, NEVER_DUE, Claimed
 from lienworker.outbox.states import UPLOADS, Topic
 from lienworker.store import tasks
@@ -94,24 +94,24 @@ class _Candidate:
 
 
 def claim(
-    topic: str, limit: int, token: str, rules: Rules, *, suspects: bool = True, message_id: str | None = None
+    topic: str, limit: int, token: str, rules: Rules, *, quarantined: bool = True, message_id: str | None = None
 ) -> list[Claimed]:
     """Takes up to `limit` of the best due rows of a lane.
 
-    A row whose holder died once (a suspect) comes alone, and only where `suspects` are welcome.
+    A row whose holder died once (a suspect) comes alone, and only where `quarantined` are welcome.
     """
     with write("claim"):
-        return claim_in_transaction(topic, limit, token, rules, suspects=suspects, message_id=message_id)
+        return claim_in_transaction(topic, limit, token, rules, quarantined=quarantined, message_id=message_id)
 
 
 def claim_in_transaction(
-    topic: str, limit: int, token: str, rules: Rules, *, suspects: bool, message_id: str | None
+    topic: str, limit: int, token: str, rules: Rules, *, quarantined: bool, message_id: str | None
 ) -> list[Claimed]:
     """The same inside the caller's transaction."""
     now = now_ms()
     if is_paused(topic):
         return []
-    picked = _pick(topic, limit, token, rules, suspects, now)
+    picked = _pick(topic, limit, token, rules, quarantined, now)
     _lease(picked, token, now, message_id)
     return picked
 
@@ -162,13 +162,13 @@ def _claimed(row: tuple[Any, ...], token: str, start_at: int, delay_ms: int = 0)
     return Claimed(**dict(zip(_NAMES, row, strict=True)), token=token, start_at=start_at, delay_ms=delay_ms)
 
 
-def _pick(topic: str, limit: int, token: str, rules: Rules, suspects: bool, now: int) -> list[Claimed]:
+def _pick(topic: str, limit: int, token: str, rules: Rules, quarantined: bool, now: int) -> list[Claimed]:
     picked: list[Claimed] = []
     touched: dict[str, Slot] = {}
-    paused = KeptBack() if topic == Topic.FETCH else None
+    paused = DriftHolds() if topic == Topic.FETCH else None
     for candidate in _candidates(topic, limit, rules, now, touched):
         wanted = min(len(candidate.starts), limit - len(picked))
-        chosen = _due_rows(topic, candidate, now, wanted, suspects=suspects and not picked)
+        chosen = _due_rows(topic, candidate, now, wanted, quarantined=quarantined and not picked)
         if paused:
             chosen = _without_drift(chosen, paused)
         starts = candidate.starts[: len(chosen)]
@@ -182,10 +182,10 @@ def _pick(topic: str, limit: int, token: str, rules: Rules, suspects: bool, now:
     return picked
 
 
-def _due_rows(topic: str, candidate: _Candidate, now: int, wanted: int, *, suspects: bool) -> list[tuple[Any, ...]]:
+def _due_rows(topic: str, candidate: _Candidate, now: int, wanted: int, *, quarantined: bool) -> list[tuple[Any, ...]]:
     """Suspects travel alone: the first row of an empty batch may be one, and then it is the whole batch."""
     place = (topic, candidate.host, candidate.rank)
-    rows = all_rows(_DUE_ROWS, (*place, now, suspects, wanted))
+    rows = all_rows(_DUE_ROWS, (*place, now, quarantined, wanted))
     if not rows:
         _note_next_due(place)
     if rows and rows[0][_ALONE]:
@@ -193,7 +193,7 @@ def _due_rows(topic: str, candidate: _Candidate, now: int, wanted: int, *, suspe
     return [row for row in rows if not row[_ALONE]]
 
 
-def _without_drift(rows: list[tuple[Any, ...]], paused: KeptBack) -> list[tuple[Any, ...]]:
+def _without_drift(rows: list[tuple[Any, ...]], paused: DriftHolds) -> list[tuple[Any, ...]]:
     """Rows of a county that was paused while they were on their way here are held instead."""
     claimed = ((row, _claimed(row, "", 0)) for row in rows)
     held = {

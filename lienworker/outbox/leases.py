@@ -23,7 +23,7 @@ from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import DATABASE_TROUBLE, all_rows, close, dict_rows, execute, one_row, write
 from lienworker.outbox import transitions
 from lienworker.outbox.claims import LEASE_MS
-from lienworker.outbox.outcomes import note_try, report_failure, say_failed
+from lienworker.outbox.outcomes import record_try, report_failure, say_failed
 from lienworker.outbox.states import STEPS, State, Topic
 from lienworker.store import tasks
 
@@ -35,7 +35,7 @@ _AFTER_ACCIDENT_MS = 2_000
 logger = logging.getLogger(__name__)
 
 
-class Holder:
+class WorkerLease:
     """This process as a holder of leases. Use as a context manager; one a process."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Holder:
         self._watch = Watch(folder, self.id)
         self._thread = threading.Thread(target=self._pulse, name="pulse", daemon=True)
 
-    def __enter__(self) -> Holder:
+    def __enter__(self) -> WorkerLease:
         self._register()
         self._watch.reap_dead_workers()
         self._thread.start()
@@ -117,7 +117,7 @@ class Holder:
         return token.startswith(f"{self.id}.")
 
     @contextmanager
-    def room_for_suspects(self) -> Iterator[bool]:
+    def room_for_quarantined(self) -> Iterator[bool]:
         """True for one caller at a time: one suspect travels in a process, so that its death names the guilty."""
         free_place = self._suspect.acquire(blocking=False)
         try:
@@ -265,7 +265,7 @@ def _free_row(row: dict[str, Any], *, guilty: bool, words: str = "The worker die
     if not guilty:
         transitions.free_lease(row["id"])
         return
-    note_try(row["id"], row["task_id"], row["topic"], "worker_died", words)
+    record_try(row["id"], row["task_id"], row["topic"], "worker_died", words)
     convicted = row["alone"] + 1 >= MOST_CRASHES
     is_step = row["topic"] in STEPS
     state = (State.DELIVERED if is_step else State.PARKED) if convicted else State.WAITING

@@ -164,8 +164,8 @@ def try_again(row: Claimed, after_ms: int, reason: str, error: str) -> bool:
     """The row has lost an attempt and waits for its next one."""
     mine = transitions.retry_later(row, now_ms() + after_ms, reason, fingerprint(error))
     if mine:
-        note_try(row.id, row.task_id, row.topic, reason, error)
-        tasks.note_attempt(row.task_id, reason, error)
+        record_try(row.id, row.task_id, row.topic, reason, error)
+        tasks.record_attempt(row.task_id, reason, error)
         if row.topic == Topic.FETCH:
             tasks.mark_pending([row.task_id])
     return mine
@@ -175,8 +175,8 @@ def fail(row: Claimed, reason: str, error: str) -> bool:
     """The task ends here, failed. The row's outcome is stored, so the row is over."""
     if not transitions.end(row, reason=reason):
         return False
-    note_try(row.id, row.task_id, row.topic, reason, error)
-    tasks.note_attempt(row.task_id, reason, error)
+    record_try(row.id, row.task_id, row.topic, reason, error)
+    tasks.record_attempt(row.task_id, reason, error)
     tasks.mark_failed(row.task_id, reason, error)
     report_failure(row.task_id, reason)
     return True
@@ -222,7 +222,7 @@ def give_back_in_transaction(rows: Iterable[Claimed], *, not_before: int = 0) ->
     tasks.mark_pending([row.task_id for row in mine if row.topic == Topic.FETCH])
 
 
-def note_try(outbox_id: int, task_id: str, topic: str, reason: str, error: str) -> None:
+def record_try(outbox_id: int, task_id: str, topic: str, reason: str, error: str) -> None:
     """Keeps what went wrong in a try, for whoever asks about the task later."""
     execute(
         "INSERT INTO attempts (outbox_id, task_id, topic, at, reason, error) VALUES (?, ?, ?, ?, ?, ?)",

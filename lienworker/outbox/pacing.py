@@ -170,7 +170,7 @@ def slow_down(site: str, delay: float) -> None:
     execute("UPDATE hosts SET robots_delay = ? WHERE host = ? AND robots_delay IS NOT ?", (wanted, site, wanted))
 
 
-def note_answer(route: str, now: int) -> None:
+def record_host_answer(route: str, now: int) -> None:
     """The host serves us, so it is not given up. Cooling that is under way goes on: a late success does not end it."""
     execute(
         "UPDATE hosts SET failing_since = NULL,"
@@ -180,7 +180,7 @@ def note_answer(route: str, now: int) -> None:
     )
 
 
-def note_failure(route: str, now: int, reason: str, retry_after: float | None) -> None:
+def record_host_failure(route: str, now: int, reason: str, retry_after: float | None) -> None:
     """The host as a whole does not serve us: it cools, longer each time, or as long as it asked for."""
     row = execute("SELECT failures_in_a_row, cooling_until FROM hosts WHERE host = ?", (route,)).fetchone()
     failures, cooling_until = row if row else (0, 0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lienworker.db.clock import rfc3339
 from lienworker.db.database import all_rows, execute, one_row, write
-from lienworker.store.audit import note_action
+from lienworker.store.audit import record_action
 
 
 def is_paused_for(lane: str, cause: str) -> bool:
@@ -42,7 +42,7 @@ def set_pause_by_hand(lanes: Sequence[str], *, paused: bool) -> None:
                 execute("INSERT OR REPLACE INTO pauses VALUES (?, ?, ?, ?)", values)
             else:
                 execute("DELETE FROM pauses WHERE lane = ? AND cause IN ('operator', 'gateway')", (lane,))
-        note_action("pause" if paused else "resume", " ".join(lanes), len(lanes))
+        record_action("pause" if paused else "resume", " ".join(lanes), len(lanes))
 
 
 def pauses() -> list[tuple[str, str, str, str]]:
@@ -52,7 +52,7 @@ def pauses() -> list[tuple[str, str, str, str]]:
 # Whether a row's county is kept back by the drift guard: asked when a row comes, and again before it is fetched.
 
 
-class KeptBack:
+class DriftHolds:
     """The places that are paused now. Nearly always there are none, and then every answer is at once."""
 
     def __init__(self) -> None:

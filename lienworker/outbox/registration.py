@@ -9,7 +9,7 @@ from lienworker.db.database import all_rows, execute_many, write
 from lienworker.hostnames import host_of, route_of, site_of
 from lienworker.outbox import transitions
 from lienworker.outbox.pacing import Politeness, know_hosts
-from lienworker.outbox.pauses import KeptBack
+from lienworker.outbox.pauses import DriftHolds
 from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks
@@ -39,7 +39,7 @@ def register_in_transaction(
     by_id = {task.task_id: task for task in batch}
     known = tasks.known_ids(by_id)
     new = {task_id: task for task_id, task in by_id.items() if task_id not in known}
-    paused = KeptBack()
+    paused = DriftHolds()
     if new:
         know_hosts({host_of(task.url) for task in by_id.values()}, politeness or {})
         tasks.insert_tasks(new)
@@ -52,7 +52,7 @@ def register_in_transaction(
     return Registered(len(new), len(batch) - len(new) - refreshed, refreshed)
 
 
-def _first_row(task_id: str, task: NewTask, host: str, paused: KeptBack, generation: int = 1) -> Entry:
+def _first_row(task_id: str, task: NewTask, host: str, paused: DriftHolds, generation: int = 1) -> Entry:
     """Held at once where the drift guard keeps its county back."""
     if paused and paused.holds(task.platform, task.state, task.county, site_of(host)):
         held = State.HELD
@@ -60,7 +60,7 @@ def _first_row(task_id: str, task: NewTask, host: str, paused: KeptBack, generat
     return Entry(Topic.FETCH, task_id, generation, task.queue, task.priority, host=host)
 
 
-def _refresh(known: Mapping[str, NewTask], paused: KeptBack) -> int:
+def _refresh(known: Mapping[str, NewTask], paused: DriftHolds) -> int:
     """Another round for the known tasks that have ended; those still on their way will be fresh anyway."""
     sql = "SELECT url, proxy FROM tasks WHERE task_id = ? AND status IN ('completed', 'failed', 'expired')"
     rows = []

@@ -20,7 +20,7 @@ from lienworker.outbox.claims import (
     is_paused,
     next_due,
 )
-from lienworker.outbox.outcomes import fingerprint, give_back_in_transaction, note_try, report_completion
+from lienworker.outbox.outcomes import fingerprint, give_back_in_transaction, record_try, report_completion
 from lienworker.outbox.relay import Lane
 from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import State, Topic
@@ -88,7 +88,7 @@ def _claim_uploads(topic: str, limit: int, how: Claim, ids: tuple[int, ...] | No
         if gate is Gate.PROBE:
             rows = claim_probe(topic, how.token, ids)
         elif ids is None:
-            rows = claim_in_transaction(topic, limit, how.token, how.rules, suspects=True, message_id=how.message_id)
+            rows = claim_in_transaction(topic, limit, how.token, how.rules, quarantined=True, message_id=how.message_id)
         else:
             rows = claim_these(topic, limit, how.token, ids)
         if rows and gate is Gate.PROBE:
@@ -130,7 +130,7 @@ def record_of(row: Claimed) -> tuple[int | None, int, str | None]:
 def put_off(row: Claimed, kind: str, words: str, due_at: int, *, blame: int, seen_successes: int) -> None:
     """Let a row wait that did not get through. It loses no attempt; `blame` is what counts against it from now on."""
     if transitions.wait_for_hub(row, due_at, kind, fingerprint(words), blame=blame, successes=seen_successes):
-        _note_failure(row, kind, words)
+        _record_failure(row, kind, words)
 
 
 def park(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
@@ -138,15 +138,15 @@ def park(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
     if not transitions.end(row, State.PARKED, reason):
         return
     transitions.set_fingerprint(row.id, fingerprint(words))
-    _note_failure(row, reason, words, tries=tries)
+    _record_failure(row, reason, words, tries=tries)
     if row.topic == Topic.UPLOAD_RAW:
         transitions.block_result(row.task_id, row.generation)
 
 
-def _note_failure(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
-    note_try(row.id, row.task_id, row.topic, reason, words)
+def _record_failure(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
+    record_try(row.id, row.task_id, row.topic, reason, words)
     if row.topic == Topic.UPLOAD_RESULT:
-        results.note_sync_failure(row.task_id, row.generation, words, tries=tries)
+        results.record_sync_failure(row.task_id, row.generation, words, tries=tries)
 
 
 def raws_delivered(rows: Sequence[Claimed]) -> None:

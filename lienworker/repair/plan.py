@@ -21,7 +21,7 @@ from lienworker.repair.report import Finding
 from lienworker.repair.requeue import report_again
 from lienworker.repair.salvage import declare_whole, finish_swap, part_of, salvage
 from lienworker.settings import Settings
-from lienworker.store.audit import actions, note_action
+from lienworker.store.audit import actions, record_action
 from lienworker.store.damage import integrity_problems
 from lienworker.trust import trust_data_folder
 
@@ -94,7 +94,7 @@ def _fix_database(folder: DataFolder, stamp: str) -> None:
         words = saved.in_words()
         count_again()
         report_again()
-        note_action("repair", words[:500], book_losses())
+        record_action("repair", words[:500], book_losses())
     if integrity_problems(part_of(folder)):
         raise StoreError("The salvaged database is not whole either; nothing was changed. Restore a backup.")
     declare_whole(folder)
@@ -111,7 +111,7 @@ def _rebuild_indexes(folder: DataFolder) -> bool:
     if integrity_problems(folder.database, 1):
         return False
     with write("repair"):
-        note_action("repair", "database: its indexes were made again", 1)
+        record_action("repair", "database: its indexes were made again", 1)
     return True
 
 
@@ -128,5 +128,5 @@ def carry_out(folder: DataFolder, finding: Finding) -> str:
         return next((row["what"] for row in actions(1) if row["action"] == "repair"), finding.check)
     with write("repair"):  # nobody waits for it: the folder is ours alone
         finding.fix()
-        note_action("repair", finding.in_full[:500], finding.n)
+        record_action("repair", finding.in_full[:500], finding.n)
     return finding.check

@@ -15,7 +15,7 @@ from lienworker.db.clock import rfc3339
 from lienworker.db.database import all_rows, execute
 from lienworker.errors import StoreError
 from lienworker.maintenance.tar_reader import ArchiveError, tar_members
-from lienworker.store.damage import trouble_of
+from lienworker.store.damage import failure_of
 from lienworker.store.raw_files import is_inside, is_raw_path
 from lienworker.store.stale_files import is_old
 
@@ -49,7 +49,7 @@ def lost_pages(folder: DataFolder, most_read: int | None) -> Iterator[LostPage]:
         # A path out of raw/ is none of ours, whatever lies there: the page is missing, and the file is not touched.
         if not is_raw_path(path) or not (folder.root / path).is_file():
             yield LostPage(task_id, path, True, bool(has_ended))
-        elif (most_read is None or n < most_read) and trouble_of(folder.root, path, sha256):
+        elif (most_read is None or n < most_read) and failure_of(folder.root, path, sha256):
             yield LostPage(task_id, path, False, bool(has_ended))
 
 

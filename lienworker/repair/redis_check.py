@@ -11,7 +11,7 @@ import redis
 from lienworker.broker import namespace, redis_url
 from lienworker.data_folder import DataFolder, is_stack_running
 from lienworker.errors import LienworkerError
-from lienworker.logs import Blotter
+from lienworker.logs import Redactor
 from lienworker.redis_client import connect_redis
 from lienworker.repair.report import Finding
 from lienworker.settings import Settings
@@ -50,7 +50,7 @@ def _try_out(settings: Settings, who: str, remedy: str) -> Finding:
             _write_and_read(client, f"{namespace(settings)}:doctor:{secrets.token_hex(8)}")
             words = f"{who} takes writes: {_identity(client)}"
     except _TROUBLE as problem:
-        said = " ".join(Blotter(settings)(str(problem)).split())
+        said = " ".join(Redactor(settings)(str(problem)).split())
         return Finding("redis", False, f"{who} cannot be used: {said}; {remedy}")
     return Finding("redis", True, words)
 

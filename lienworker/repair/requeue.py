@@ -14,7 +14,7 @@ from lienworker.outbox.outcomes import as_row, begin_generation, deliveries_of, 
 from lienworker.outbox.rows import NEVER_DUE, Entry
 from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks
-from lienworker.store.damage import trouble_of
+from lienworker.store.damage import failure_of
 from lienworker.store.pages import latest_page, page_of
 from lienworker.store.results import result
 
@@ -70,7 +70,7 @@ def requeue(root: Path, task_ids: Iterable[str], *, refetch: bool = False) -> No
         row, status = found
         # The page of the round that was cut short; of a completed task the last one, whose result is lost.
         page = latest_page(task_id) if status == "completed" else page_of(task_id, row.generation)
-        if page and not refetch and trouble_of(root, page.path, page.sha256) is None:
+        if page and not refetch and failure_of(root, page.path, page.sha256) is None:
             generation = begin_generation(task_id, page.generation)
             execute(_BACK_IN_THE_QUEUE, (rfc3339(), task_id))
             topic, host = Topic.SCRAPE, ""

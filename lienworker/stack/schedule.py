@@ -12,14 +12,14 @@ from lienworker.db.database import open_store
 from lienworker.errors import LienworkerError
 from lienworker.logs import setup_logging
 from lienworker.settings import Settings
-from lienworker.stack.signs import note_tick
+from lienworker.stack.signs import record_tick
 
 
 class Ticks(Middleware):
     """Notes each message that the schedule sends; it sends one a minute at least."""
 
     def after_enqueue(self, broker: Any, message: Any, delay: Any) -> None:
-        note_tick()
+        record_tick()
 
 
 if __name__ == "__main__":
@@ -29,7 +29,7 @@ if __name__ == "__main__":
         open_store(settings.data_dir)
     except LienworkerError as problem:
         sys.exit(f"Error: {problem}")
-    note_tick()
+    record_tick()
     from lienworker.actors import broker
 
     broker.goes_on_without_redis = True

@@ -23,7 +23,7 @@ _ASK_SECONDS = 5.0
 logger = logging.getLogger(__name__)
 
 
-def note_tick() -> None:
+def record_tick() -> None:
     """The schedule's sign of life."""
     try:
         with write("schedule"):

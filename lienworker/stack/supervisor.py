@@ -28,7 +28,7 @@ from lienworker.parent_watch import LIFELINE_FD
 from lienworker.settings import Settings
 from lienworker.stack.parts import PLAIN, Choice, Part, parts_of
 from lienworker.stack.redis_server import throw_data_away
-from lienworker.store.damage import confirmed_damage, known_damage, note_damage
+from lienworker.store.damage import confirmed_damage, known_damage, record_damage
 
 _READY_SECONDS = 10.0
 _STOP_SECONDS = 10.0
@@ -103,7 +103,7 @@ class Supervisor:
     def endure(self, problem: Exception) -> None:
         """Say it once a minute; if SQLite speaks of damage, take a second look before anybody believes it."""
         if is_damage(problem):
-            note_damage(self.folder, str(problem))
+            record_damage(self.folder, str(problem))
         if time.monotonic() >= self._quiet_until:
             self._quiet_until = time.monotonic() + _SAY_EVERY_SECONDS
             logger.warning(

@@ -25,14 +25,14 @@ from lienworker.intake.urls import UrlChecker
 from lienworker.outbox import breaker
 from lienworker.outbox.breaker import REMEMBERED, Gate
 from lienworker.outbox.claims import is_lane_paused
-from lienworker.outbox.leases import Holder, is_held_by, turn
+from lienworker.outbox.leases import WorkerLease, is_held_by, turn
 from lienworker.outbox.outcomes import close_again, report_failure
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.platforms import Registry, Target
 from lienworker.steps.in_flight import OnLoop
 from lienworker.steps.lane import short_switch_interval
-from lienworker.steps.upload.apply import close_after_poll, settle_polls, trouble_of
+from lienworker.steps.upload.apply import close_after_poll, failure_of, settle_polls
 from lienworker.store import tasks
 from lienworker.store.counts import task_counts
 from lienworker.store.tasks import NewTask
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 class CollectContext:
     """What polling for work needs."""
 
-    holder: Holder
+    holder: WorkerLease
     gateway: OnLoop[GatewayClient]
     registry: Registry
     stopping: threading.Event
@@ -133,7 +133,7 @@ class Collector:
         if seconds <= _LONGEST_PAUSE:
             self._poll_again_in(seconds)
         else:  # the next turn would take so late a poll for that of a wrong clock
-            breaker.pause("work", trouble_of(failed), seconds)
+            breaker.pause("work", failure_of(failed), seconds)
 
     def _poll_again_in(self, seconds: float) -> None:
         """Part of a larger transaction."""

@@ -17,7 +17,7 @@ from lienworker.db.database import all_rows, one_row, write
 from lienworker.outbox import transitions
 from lienworker.outbox.outcomes import held_or_waiting
 from lienworker.outbox.rows import ASKED_FOR
-from lienworker.store.audit import note_action
+from lienworker.store.audit import record_action
 from lienworker.store.history import History, Place, history_of, paused_places, save_history
 
 _CHUNK = 1000
@@ -167,7 +167,7 @@ def accept_places(platform: str | None, county: str | None) -> list[str]:
     release_stale_holds()
     if accepted:
         with write("drift_accept"):
-            note_action("accept", "; ".join(accepted)[:500], len(accepted))
+            record_action("accept", "; ".join(accepted)[:500], len(accepted))
     return accepted
 
 

@@ -224,9 +224,9 @@ class FetchLoop:
 
     def _claim(self, room: int) -> list[Claimed]:
         """Takes rows that are due. Tasks that came too late end here; nobody wants their page any more."""
-        lane, suspects = self._lane, self._lane.suspects and not self._in_flight
+        lane, quarantined = self._lane, self._lane.quarantined and not self._in_flight
         rows = claim_in_transaction(
-            "fetch", room, lane.token, lane.rules, suspects=suspects, message_id=lane.message_id
+            "fetch", room, lane.token, lane.rules, quarantined=quarantined, message_id=lane.message_id
         )
         self._is_drained = not rows
         now = rfc3339()
@@ -338,7 +338,7 @@ def store_pages(
 ) -> list[tuple[Claimed, PageRecord]]:
     """Store what came for each row; return the new pages, which are to be read, with the rows that fetched them."""
     for host in {item.row.host for item in arrived if not isinstance(item.outcome, FetchFailed)}:
-        pacing.note_answer(host, now_ms())
+        pacing.record_host_answer(host, now_ms())
     for host, delay in {item.row.host: item.crawl_delay for item in arrived if item.crawl_delay}.items():
         pacing.slow_down(host, delay)
     fresh = [item for item in arrived if _is_fresh(folder, retries, item)]
@@ -401,9 +401,9 @@ def _confirm(row: Claimed) -> None:
 def _store_failure(retries: RetryPolicy, row: Claimed, failed: FetchFailed) -> None:
     now = now_ms()
     if failed.host_fault:
-        pacing.note_failure(row.host, now, failed.reason, failed.retry_after)
+        pacing.record_host_failure(row.host, now, failed.reason, failed.retry_after)
     else:
-        pacing.note_answer(row.host, now)
+        pacing.record_host_answer(row.host, now)
     decision = retries.after(row.attempts + 1, retryable=failed.retryable)
     if isinstance(decision, TryAgain):
         try_again(row, decision.after_ms, failed.reason, failed.detail)

@@ -16,7 +16,7 @@ from lienworker.intake.rows import Defaults, ParcelRow, Reject, RejectsFile
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, register_in_transaction
 from lienworker.platforms import Registry, Target
-from lienworker.store.imports import finish_import, note_progress, running_import
+from lienworker.store.imports import finish_import, record_progress, running_import
 from lienworker.store.tasks import DEFAULT_PRIORITY, NewTask
 
 DEFAULT_BATCH = 1000
@@ -108,7 +108,7 @@ class Importer:
             task.import_id = self.import_id
         with write("import"):
             self.tally.count(register_in_transaction(batch, refresh=self._how.refresh, politeness=self._politeness))
-            note_progress(self.import_id, self.tally)
+            record_progress(self.import_id, self.tally)
         if len(self._politeness) > _MOST_HOSTS:  # a list of a million sites: they are asked about again
             self._politeness.clear()
 

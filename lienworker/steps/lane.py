@@ -10,21 +10,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lienworker.outbox.claims import Rules
-from lienworker.outbox.leases import Holder
+from lienworker.outbox.leases import WorkerLease
 
 
 @dataclass(frozen=True, slots=True)
 class LaneLease:
     """Rows claimed under `token` are ours as long as `is_ours`; a process that was taken for dead has lost them."""
 
-    holder: Holder
+    holder: WorkerLease
     token: str
     rules: Rules
     #: Rows in one claim.
     batch: int
     stopping: threading.Event
     #: Whether a row that outlived its holder may be claimed: one of them in a process at a time.
-    suspects: bool = False
+    quarantined: bool = False
     #: The message that led to the claims.
     message_id: str | None = None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lienworker.outbox.claims import Rules
-from lienworker.outbox.leases import Holder, is_held_by, turn
+from lienworker.outbox.leases import WorkerLease, is_held_by, turn
 from lienworker.outbox.relay import Lane, Relay, Tokens
 from lienworker.outbox.uploads import UploadLane
 
@@ -20,7 +20,7 @@ _TURN_SECONDS = 60.0
 class RelayContext:
     """What the relay needs."""
 
-    holder: Holder
+    holder: WorkerLease
     rules: Rules
     #: Rows that a token stands for.
     batch: int

@@ -16,7 +16,7 @@ from lienworker.fetching.turns import Pacer
 from lienworker.hubs.gateway.client import GatewayClient
 from lienworker.outbox.backoff import RetryPolicy
 from lienworker.outbox.claims import Rules
-from lienworker.outbox.leases import Holder, anybody_alive
+from lienworker.outbox.leases import WorkerLease, anybody_alive
 from lienworker.outbox.outcomes import configure
 from lienworker.outbox.pacing import respell_hosts
 from lienworker.platforms import Registry, registry_with
@@ -41,7 +41,7 @@ class Runtime:
 
     settings: Settings
     folder: DataFolder
-    holder: Holder
+    holder: WorkerLease
     registry: Registry
     stopping: threading.Event
     slots: Slots
@@ -65,17 +65,17 @@ class Runtime:
             if not free:
                 yield None
                 return
-            with self.holder.lease() as token, self.holder.room_for_suspects() as suspects:
-                yield self.lane(token, suspects=suspects, message_id=message_id)
+            with self.holder.lease() as token, self.holder.room_for_quarantined() as quarantined:
+                yield self.lane(token, quarantined=quarantined, message_id=message_id)
 
-    def lane(self, token: str, *, suspects: bool = False, message_id: str | None = None) -> LaneLease:
+    def lane(self, token: str, *, quarantined: bool = False, message_id: str | None = None) -> LaneLease:
         return LaneLease(
             holder=self.holder,
             token=token,
             rules=self.rules,
             batch=self.settings.batch,
             stopping=self.stopping,
-            suspects=suspects,
+            quarantined=quarantined,
             message_id=message_id,
         )
 
@@ -163,7 +163,7 @@ def running(
         after_beat()
         record_calls(gateway)
 
-    with Holder(folder, kind, slots, beat) as holder:
+    with WorkerLease(folder, kind, slots, beat) as holder:
         if kind == "worker":
             respell_hosts()
         try:
@@ -178,7 +178,7 @@ def running(
 def _runtime(
     settings: Settings,
     folder: DataFolder,
-    holder: Holder,
+    holder: WorkerLease,
     gateway: OnLoop[GatewayClient],
     fetcher: OnLoop[Fetcher],
 ) -> Runtime:

@@ -14,7 +14,7 @@ from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import after_commit, storable, write
 from lienworker.errors import PageError, ShortageError, StoreError
-from lienworker.failpoints import reach
+from lienworker.failpoints import failpoint
 from lienworker.hostnames import host_of, route_of
 from lienworker.logs import about_task
 from lienworker.outbox import transitions
@@ -25,9 +25,9 @@ from lienworker.outbox.outcomes import (
     deliver_result,
     fail,
     give_back,
-    note_try,
     parcel_key,
     put_off,
+    record_try,
     say_failed,
 )
 from lienworker.outbox.rows import Claimed, Entry
@@ -93,7 +93,7 @@ def scrape_in_child(context: ScrapeContext, row: Claimed) -> Scraped:
 
 
 def _scraped(context: ScrapeContext, row: Claimed, fresh: Fresh | None, parse: Parser) -> Scraped | None:
-    reach("scrape.before_parse")
+    failpoint("scrape.before_parse")
     page, body = fresh or (page_of(row.task_id, row.generation), None)
     started = time.perf_counter()
     try:
@@ -109,7 +109,7 @@ def _scraped(context: ScrapeContext, row: Claimed, fresh: Fresh | None, parse: P
     except Exception as problem:  # a parser's bug must not cost the worker, nor the neighbours' rows
         logger.warning("the parser failed on %s", row.task_id, exc_info=True, extra={"task_id": row.task_id})
         outcome = PageError("parser_failed", f"{type(problem).__name__}: {problem}")
-    reach("scrape.after_parse")
+    failpoint("scrape.after_parse")
     if outcome is None:
         return None
     return Scraped(row, page, outcome, int(1000 * (time.perf_counter() - started)))
@@ -153,7 +153,7 @@ class ScrapeRun:
                 self.lane.batch,
                 self.lane.token,
                 self.lane.rules,
-                suspects=self.lane.suspects,
+                quarantined=self.lane.quarantined,
                 message_id=self.lane.message_id,
             )
             if not rows:
@@ -375,9 +375,9 @@ def _store_failure(context: ScrapeContext, row: Claimed, problem: PageError) -> 
 
 
 def _fetch_again(row: Claimed, problem: PageError, tries: int, decision: TryAgain) -> None:
-    note_try(row.id, row.task_id, row.topic, problem.reason, problem.detail)
+    record_try(row.id, row.task_id, row.topic, problem.reason, problem.detail)
     generation = tasks.next_generation(row.task_id)
-    tasks.note_attempt(row.task_id, problem.reason, problem.detail)
+    tasks.record_attempt(row.task_id, problem.reason, problem.detail)
     transitions.add(
         [
             Entry(

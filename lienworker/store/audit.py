@@ -9,7 +9,7 @@ from lienworker.db.clock import rfc3339
 from lienworker.db.models import Action, dicts
 
 
-def note_action(action: str, what: str, n: int) -> None:
+def record_action(action: str, what: str, n: int) -> None:
     """Part of the transaction that does it."""
     Action.insert(at=rfc3339(), who=_who(), action=action, what=what, n=n).execute()
 

@@ -94,7 +94,7 @@ def add_counts(name: str, counts: Mapping[str, int]) -> None:
         )
 
 
-def note_level(name: str, key: str, value: int) -> bool:
+def record_level(name: str, key: str, value: int) -> bool:
     """Notes a level once a minute; False where somebody has done it already. Looks before it writes."""
     minute = this_minute()
     if one_row("SELECT 1 FROM rollups WHERE name = ? AND key = ? AND minute = ?", (name, key, minute)):

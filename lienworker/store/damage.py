@@ -20,7 +20,7 @@ from lienworker.store.raw_files import check_page_file, raw_place
 logger = logging.getLogger(__name__)
 
 
-def trouble_of(root: Path, path: str, sha256: str) -> str | None:
+def failure_of(root: Path, path: str, sha256: str) -> str | None:
     """What is wrong with a page's raw file, in words; None where it is whole."""
     try:
         check_page_file(raw_place(root, path), sha256)
@@ -31,7 +31,7 @@ def trouble_of(root: Path, path: str, sha256: str) -> str | None:
 
 def is_lost(folder: DataFolder, page: PageRecord) -> bool:
     """Whether a page that the site need not send again is one that we do not have; a purged one is not missed."""
-    if trouble_of(folder.root, page.path, page.sha256) is None:
+    if failure_of(folder.root, page.path, page.sha256) is None:
         return False
     sql = "SELECT purged_at FROM pages WHERE task_id = ? AND generation = ? AND part = ?"
     return bool(one_row(sql, (page.task_id, page.generation, page.part)) == (None,))
@@ -67,7 +67,7 @@ def _problems(path: Path, most: int) -> list[str]:
     return [] if words == ["ok"] else words
 
 
-def note_damage(folder: DataFolder, message: str) -> bool:
+def record_damage(folder: DataFolder, message: str) -> bool:
     """Note that the database is broken, if a second look agrees; then whoever runs the stack stops it.
 
     Nobody starts one before the file is repaired.

@@ -50,7 +50,7 @@ class Progress(Protocol):
     rejected: int
 
 
-def note_progress(import_id: int, so_far: Progress) -> None:
+def record_progress(import_id: int, so_far: Progress) -> None:
     """The counts so far. Part of the transaction that adds the rows, so they are true after a kill too."""
     execute(
         "UPDATE imports SET rows = ?, added = ?, known = ?, refreshed = ?, rejected = ? WHERE id = ?",

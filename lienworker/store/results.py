@@ -78,7 +78,7 @@ def mark_synced(task_id: str, generation: int) -> bool:
     return execute(f"{SYNCED} WHERE task_id = ? AND generation = ?", (task_id, generation)).rowcount == 1
 
 
-def note_sync_failure(task_id: str, generation: int, error: str, *, tries: int) -> None:
+def record_sync_failure(task_id: str, generation: int, error: str, *, tries: int) -> None:
     """The Gateway did not take it, or (with no try) was not even asked. Part of a larger transaction."""
     execute(
         "UPDATE results SET sync_attempts = sync_attempts + ?, last_error = ? WHERE task_id = ? AND generation = ?",

@@ -44,7 +44,7 @@ def add_page(run_id: int, page: RunPage) -> None:
     execute("INSERT OR REPLACE INTO run_pages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
-def note_counts(run_id: int, counts: Mapping[str, int], versions: Mapping[str, str]) -> None:
+def record_counts(run_id: int, counts: Mapping[str, int], versions: Mapping[str, str]) -> None:
     """How far the run is. Part of the same transaction, so it is true after a kill too."""
     sql = "UPDATE runs SET versions = ?, pages = ?, changed = ?, unchanged = ?, failed = ? WHERE id = ?"
     values = [counts[name] for name in ("pages", "changed", "unchanged", "failed")]

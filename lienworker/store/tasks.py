@@ -141,7 +141,7 @@ def mark_pending(task_ids: Sequence[str]) -> None:
     )
 
 
-def note_attempt(task_id: str, reason: str | None, error: str | None) -> None:
+def record_attempt(task_id: str, reason: str | None, error: str | None) -> None:
     """Counts a try of the task and keeps what went wrong, if anything did."""
     execute(
         "UPDATE tasks SET attempts = attempts + 1, reason = ?, last_error = ?, updated_at = ? WHERE task_id = ?",

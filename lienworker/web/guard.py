@@ -76,7 +76,7 @@ class Tries:
         self._at = now
         return self._left >= 1
 
-    def note_wrong(self) -> None:
+    def record_wrong(self) -> None:
         self._left -= 1
 
 
@@ -121,7 +121,7 @@ class Guard:
             return Verdict.WAIT
         if _same(offered, self.token):
             return Verdict.RIGHT
-        self.tries.note_wrong()
+        self.tries.record_wrong()
         return Verdict.WRONG
 
     @property

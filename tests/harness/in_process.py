@@ -143,7 +143,7 @@ class Desk:
 
     def fetch_and_scrape(self) -> None:
         with self.runtime.holder.lease() as token:
-            lane = self.runtime.lane(token, suspects=True)
+            lane = self.runtime.lane(token, quarantined=True)
             FetchLoop(self.runtime.fetch, lane).run()
             ScrapeRun(self.runtime.scrape, self.runtime.slots, lane).work()
 
@@ -299,7 +299,7 @@ def work_to_the_end(here: Runtime, patience: float) -> None:
     while time.monotonic() < deadline:
         collector.run(time.monotonic() + 0.01)
         with here.holder.lease() as token:
-            lane = here.lane(token, suspects=True)
+            lane = here.lane(token, quarantined=True)
             FetchLoop(here.fetch, lane).run()
             ScrapeRun(here.scrape, here.slots, lane).work()
             Uploader(here.upload, Claim(token, here.rules)).work()

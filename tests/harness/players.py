@@ -37,7 +37,7 @@ def hold(root: Path, n: int, pulse: float = 3.0, lease_ms: int = 30_000) -> None
     """A living holder: claims n rows, then does as told: `end` its rows, `claim` more, or leave when told nothing."""
     leases.PULSE_SECONDS = pulse
     leases.LEASE_MS = claims.LEASE_MS = lease_ms
-    with leases.Holder(open_store(root), "worker", 4) as holder, ExitStack() as in_hand:
+    with leases.WorkerLease(open_store(root), "worker", 4) as holder, ExitStack() as in_hand:
         token = in_hand.enter_context(holder.lease())
         rows = claim("fetch", n, token, Rules(0.0, 1000))
         say({"holder": holder.id, "ids": [row.id for row in rows]})
@@ -69,7 +69,7 @@ def claim_all(root: Path, limit: int, delay: float, concurrency: int) -> None:
 
 def take_turn(root: Path) -> None:
     """Tries to take a turn at a signal, says if it got it, and keeps it until told to end it."""
-    with leases.Holder(open_store(root), "worker", 1) as holder:
+    with leases.WorkerLease(open_store(root), "worker", 1) as holder:
         say("ready")
         hear()
         with turn("relay", holder.id) as mine:

@@ -187,10 +187,10 @@ def _tick(_order: dict[str, Any]) -> int:
     """The schedule, for one of its minutes."""
     from lienworker.actors import broker
     from lienworker.db.database import open_store
-    from lienworker.stack.schedule import Ticks, note_tick
+    from lienworker.stack.schedule import Ticks, record_tick
 
     open_store(Path(os.environ["LIENWORKER_DATA_DIR"]))
-    note_tick()
+    record_tick()
     broker.add_middleware(Ticks())
     broker.get_actor("relay").send()
     return 0

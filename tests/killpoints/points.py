@@ -1,6 +1,7 @@
 """Every point at which the world can stop, read from the source: what is not named here does not exist.
 
-A point is named where it lies: by `reach` itself, or by one of the few functions that reach several for their callers
+A point is named where it lies: by `failpoint` itself, or by one of the few functions that reach several for their
+callers
 (a transaction, a rename, a request, a message). The names must be plain text in the code.
 """
 
@@ -17,7 +18,7 @@ PACKAGE = Path(lienworker.__file__).parent
 
 #: Functions that name points for their callers: which argument is the name, and which moments it has.
 _NAMING = {
-    "reach": (0, ()),
+    "failpoint": (0, ()),
     "write": (0, ("before_commit", "after_commit")),
     "rename": (2, ("before_rename", "after_rename")),
     "_send": (0, ("before_request", "after_reply")),
@@ -25,8 +26,8 @@ _NAMING = {
 }
 _OF_AN_ACTOR = ("before_send", "after_send")
 #: Where these functions themselves are written, and so pass on a name that is not theirs.
-_MAKERS = {("db/database.py", "reach"), ("data_folder.py", "reach"), ("broker.py", "reach")}
-_MAKERS |= {("hubs/gateway/client.py", "reach"), ("hubs/gateway/client.py", "_send")}
+_MAKERS = {("db/database.py", "failpoint"), ("data_folder.py", "failpoint"), ("broker.py", "failpoint")}
+_MAKERS |= {("hubs/gateway/client.py", "failpoint"), ("hubs/gateway/client.py", "_send")}
 #: What only the functions above may call, so that no rename and no transaction goes without its points.
 _RESERVED = {
     "rename": "data_folder.py",

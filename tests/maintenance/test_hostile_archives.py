@@ -22,7 +22,7 @@ from lienworker.errors import StoreError
 from lienworker.maintenance.backup import verify
 from lienworker.maintenance.tar_reader import ArchiveError, tar_members
 from lienworker.repair.quarantine import damaged_archives, lost_pages, put_into_quarantine
-from lienworker.store.damage import trouble_of
+from lienworker.store.damage import failure_of
 from lienworker.store.raw_files import is_raw_path, raw_place
 from tests.harness.node import Node
 
@@ -234,7 +234,7 @@ def test_a_stored_path_that_leads_out_is_none(tmp_path: Path, path: object) -> N
     assert not is_raw_path(path)
     with pytest.raises(StoreError, match="does not lie in raw/"):
         raw_place(tmp_path, path)  # type: ignore[arg-type]
-    assert trouble_of(tmp_path, path, "0" * 64)  # type: ignore[arg-type]
+    assert failure_of(tmp_path, path, "0" * 64)  # type: ignore[arg-type]
 
 
 def test_a_page_outside_is_missing_and_a_repair_moves_nothing(node: Node, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from lienworker.outbox import transitions
 from lienworker.outbox.backoff import GiveUp, TryAgain, cooling_ms, decide
 from lienworker.outbox.claims import claim_task
 from lienworker.outbox.outcomes import try_again
-from lienworker.outbox.pacing import FAILING_AFTER, note_answer, note_failure
+from lienworker.outbox.pacing import FAILING_AFTER, record_host_answer, record_host_failure
 from lienworker.outbox.pauses import pauses, set_pause
 from lienworker.outbox.rows import NEVER_DUE, Entry
 from lienworker.outbox.states import Topic
@@ -46,7 +46,7 @@ _GIVE_UP = 1800.0
 def _fails(host: str, clock: Clock, times: int = FAILING_AFTER, apart: float = 700.0) -> None:
     """A host fails, and fails again each time that it has cooled."""
     for _ in range(times):
-        in_transaction(note_failure, host, clock.ms, "connect_failed", None)
+        in_transaction(record_host_failure, host, clock.ms, "connect_failed", None)
         clock.go(int(1000 * apart))
 
 
@@ -82,7 +82,7 @@ def test_a_host_is_not_given_up_for_few_failures_or_too_early(
 def test_one_answer_gives_a_host_all_its_time_again(folder: DataFolder, clock: Clock) -> None:
     add(2, "shaky.example")
     _fails("shaky.example", clock)
-    in_transaction(note_answer, "shaky.example", clock.ms)
+    in_transaction(record_host_answer, "shaky.example", clock.ms)
     assert give_up_dead_hosts(_GIVE_UP) == 0
     assert host_row("shaky.example")["failures_in_a_row"] == 0
 
@@ -91,9 +91,9 @@ def test_a_host_that_answers_now_and_then_is_not_given_up(folder: DataFolder, cl
     """Requests go out together: one fails, and the others' answers come while the host cools. Answers they are."""
     add(2, "shaky.example")
     for _ in range(8):
-        in_transaction(note_failure, "shaky.example", clock.ms, "timeout", None)
+        in_transaction(record_host_failure, "shaky.example", clock.ms, "timeout", None)
         clock.go(100)
-        in_transaction(note_answer, "shaky.example", clock.ms)
+        in_transaction(record_host_answer, "shaky.example", clock.ms)
         clock.go(400_000)
 
     assert give_up_dead_hosts(_GIVE_UP) == 0
@@ -144,7 +144,7 @@ def test_a_host_cools_longer_each_time_and_failures_in_the_air_together_are_one(
     cooled = []
     for _ in range(4):
         for _ in range(5):
-            in_transaction(note_failure, "a.example", clock.ms, "http_503", None)
+            in_transaction(record_host_failure, "a.example", clock.ms, "http_503", None)
             clock.go(1)
         cooled.append(host_row()["cooling_until"] - clock.ms)
         clock.ms = host_row()["cooling_until"]
@@ -155,10 +155,10 @@ def test_a_host_cools_longer_each_time_and_failures_in_the_air_together_are_one(
 
 def test_a_late_success_does_not_end_the_cooling(folder: DataFolder, clock: Clock) -> None:
     add(1)
-    in_transaction(note_failure, "a.example", clock.ms, "http_429", 60.0)
-    in_transaction(note_answer, "a.example", clock.ms + 10)
+    in_transaction(record_host_failure, "a.example", clock.ms, "http_429", 60.0)
+    in_transaction(record_host_answer, "a.example", clock.ms + 10)
     assert host_row()["cooling_until"] == clock.ms + 60_000
-    in_transaction(note_failure, "a.example", clock.ms + 20, "http_503", None)
+    in_transaction(record_host_failure, "a.example", clock.ms + 20, "http_503", None)
     assert host_row()["cooling_until"] == clock.ms + 60_000, "nor does a shorter one"
 
 
@@ -199,7 +199,7 @@ def test_after_a_clock_was_set_back_nothing_waits_for_a_time_only_the_wrong_cloc
     days = 30 * 86_400_000
     clock.go(days)
     (first, second) = add(2)
-    in_transaction(note_failure, "a.example", clock.ms, "http_503", 60.0)
+    in_transaction(record_host_failure, "a.example", clock.ms, "http_503", 60.0)
     clock.go(61_000)
     in_transaction(try_again, take(1)[0], 5_000, "http_500", "oh")
     clock.go(-days)
@@ -232,7 +232,7 @@ def test_a_clock_set_ahead_makes_no_host_dead_and_none_asked_too_soon(folder: Da
     waiting = add(3, "a.example")
     notice_clock_jump()
     for _ in range(FAILING_AFTER):
-        in_transaction(note_failure, "a.example", clock.ms, "http_503", 0.0)
+        in_transaction(record_host_failure, "a.example", clock.ms, "http_503", 0.0)
     change(f"UPDATE hosts SET cooling_until = {clock.ms + 60_000}, next_allowed_at = {clock.ms + 3_000}")
     change(f"UPDATE hosts SET failing_since = {clock.ms - 30_000}, failures_in_a_row = {FAILING_AFTER}")
     clock.ms += 86_400_000
@@ -265,7 +265,7 @@ def test_what_waits_for_a_good_reason_goes_on_waiting(folder: DataFolder, clock:
     put_off, blocked = add(1, "a.example") + add(1, "b.example")
     in_transaction(try_again, take(1)[0], 3_600_000, "http_500", "oh")
     in_transaction(transitions.add, [Entry(Topic.UPLOAD_RESULT, blocked, 1, "default", 3, due_at=NEVER_DUE)])
-    in_transaction(note_failure, "b.example", clock.ms, "http_429", 86_400.0)
+    in_transaction(record_host_failure, "b.example", clock.ms, "http_429", 86_400.0)
     before = row_of(put_off)["due_at"], host_row("b.example")["cooling_until"]
 
     forgive_clock_jumps()

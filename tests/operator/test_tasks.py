@@ -53,7 +53,7 @@ def test_waiting_tasks_are_cancelled_and_one_in_hand_is_left(folder: DataFolder)
     rows = take(1)
     in_transaction(try_again, rows[0], 0, "timeout", "slow")
     change("UPDATE outbox SET due_at = 9999999999999 WHERE task_id = ?", put_off)
-    assert take(1, suspects=True)[0].task_id in {in_hand, waiting}
+    assert take(1, quarantined=True)[0].task_id in {in_hand, waiting}
     leased = next(task_id for task_id in (in_hand, waiting) if row_of(task_id)["state"] == "leased")
 
     assert cancel_tasks([in_hand, waiting, put_off], "county=Lee") == Done(2, 1)

@@ -14,7 +14,15 @@ from lienworker.data_folder import DataFolder
 from lienworker.maintenance.clocks import forgive_clock_jumps
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER, cooling_ms
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
-from lienworker.outbox.pacing import LONGEST_DELAY, Booking, Politeness, book, know_hosts, note_failure, slow_down
+from lienworker.outbox.pacing import (
+    LONGEST_DELAY,
+    Booking,
+    Politeness,
+    book,
+    know_hosts,
+    record_host_failure,
+    slow_down,
+)
 from tests.harness.outbox_fixtures import Clock
 from tests.harness.outbox_rows import add, change, host_row, in_transaction, take
 
@@ -42,7 +50,7 @@ def test_one_hosts_absurd_number_keeps_no_other_host_from_being_claimed(
     assert claimable("fetch", RULES, 100) >= 1
     assert "good.example" in {row.host for row in take(rules=RULES)}
     next_due("fetch")
-    in_transaction(note_failure, "bad.example", clock.ms, "http_503", None)
+    in_transaction(record_host_failure, "bad.example", clock.ms, "http_503", None)
 
 
 @pytest.mark.parametrize(("column", "value"), ABSURD)

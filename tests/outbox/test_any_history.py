@@ -90,19 +90,19 @@ class AnyHistory(RuleBasedStateMachine):
                 self.model.status.setdefault(task_id, "pending")
             self._learn_new_rows()
 
-    @rule(target=hands, holder=st.sampled_from(_HOLDERS), limit=st.integers(1, 6), suspects=st.booleans(),
+    @rule(target=hands, holder=st.sampled_from(_HOLDERS), limit=st.integers(1, 6), quarantined=st.booleans(),
           topic=st.sampled_from(["fetch", "fetch", "scrape"]))  # fmt: skip
-    def claim(self, holder: str, limit: int, suspects: bool, topic: str) -> Any:
+    def claim(self, holder: str, limit: int, quarantined: bool, topic: str) -> Any:
         able = [
             row
             for row in self.model.rows.values()
             if row.topic == topic and row.state == "waiting" and row.due_at <= self.now
-            and (suspects or not row.is_suspect)
+            and (quarantined or not row.is_suspect)
         ]  # fmt: skip
         self.serial += 1
         token = f"{holder}.{self.serial}"
 
-        taken = take(limit, token=token, topic=topic, suspects=suspects)
+        taken = take(limit, token=token, topic=topic, quarantined=quarantined)
 
         known = [self.model.rows[row.id] for row in taken]
         assert len({row.id for row in taken}) == len(taken) <= limit

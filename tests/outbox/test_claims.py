@@ -13,7 +13,7 @@ from lienworker.db.database import one_row
 from lienworker.outbox import transitions
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
 from lienworker.outbox.outcomes import give_back, try_again
-from lienworker.outbox.pacing import HORIZON_MS, Politeness, Slot, note_failure, slow_down
+from lienworker.outbox.pacing import HORIZON_MS, Politeness, Slot, record_host_failure, slow_down
 from lienworker.outbox.pauses import set_pause
 from lienworker.outbox.registration import register_task
 from lienworker.outbox.rows import NEVER_DUE, Entry
@@ -252,7 +252,7 @@ def test_one_host_that_is_full_does_not_hold_up_another(folder: DataFolder) -> N
 def test_a_cooling_host_is_left_alone_until_it_has_cooled(folder: DataFolder, clock: Clock) -> None:
     add(3, "hot.example")
     add(1, "cool.example")
-    in_transaction(note_failure, "hot.example", clock.ms, "http_503", 30.0)
+    in_transaction(record_host_failure, "hot.example", clock.ms, "http_503", 30.0)
 
     assert [row.host for row in take()] == ["cool.example"]
     assert claimable("fetch", FREE, 10) == 0
@@ -343,7 +343,7 @@ def test_one_task_is_claimed_for_who_waits_and_its_host_is_paced(folder: DataFol
 
 def test_who_waits_for_one_task_does_not_call_a_cooling_host_either(folder: DataFolder, clock: Clock) -> None:
     (task_id,) = add()
-    in_transaction(note_failure, "a.example", clock.ms, "http_429", 60.0)
+    in_transaction(record_host_failure, "a.example", clock.ms, "http_429", 60.0)
     row = claim_task(task_id, "fetch", "me.1", FREE)
     assert row is None or row.start_at >= clock.ms + 60_000
 

@@ -11,7 +11,7 @@ import pytest
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import all_rows, execute, one_row
 from lienworker.outbox import leases, transitions
-from lienworker.outbox.leases import MOST_CRASHES, Holder, Watch, free, is_taken, turn
+from lienworker.outbox.leases import MOST_CRASHES, Watch, WorkerLease, free, is_taken, turn
 from lienworker.outbox.outcomes import try_again
 from lienworker.outbox.relay import worker_slots
 from lienworker.outbox.rows import Entry
@@ -87,7 +87,7 @@ def test_a_killed_holder_is_found_by_the_next_one_that_starts(
     dying = player("hold", 1)
     dying.hear()
     dying.kill()
-    with Holder(folder, "worker", 4) as holder:
+    with WorkerLease(folder, "worker", 4) as holder:
         assert row_of(task_id)["state"] == "waiting"
         assert [row[0] for row in all_rows("SELECT holder FROM workers")] == [holder.id]
 
@@ -121,7 +121,7 @@ def test_a_holder_that_leaves_in_order_gives_its_rows_back_without_blame(
 
 def test_a_look_at_the_others_never_frees_ones_own_rows(folder: DataFolder) -> None:
     (task_id,) = add()
-    with Holder(folder, "worker", 4) as holder, holder.lease() as token:
+    with WorkerLease(folder, "worker", 4) as holder, holder.lease() as token:
         take(token=token)
         holder._watch.reap_dead_workers()
         assert row_of(task_id)["state"] == "leased"
@@ -161,7 +161,7 @@ def test_a_living_holders_rows_are_never_freed_however_slow_it_is(
 
 def test_a_beat_gives_new_time_to_the_leases_in_hand_and_to_no_others(folder: DataFolder, clock: Clock) -> None:
     add(2)
-    holder = Holder(folder, "worker", 4)
+    holder = WorkerLease(folder, "worker", 4)
     with holder.lease() as token:
         (mine,) = take(1, token=token)
         (other,) = take(1, token="other.1")
@@ -175,7 +175,7 @@ def test_a_beat_gives_new_time_to_the_leases_in_hand_and_to_no_others(folder: Da
 def test_a_jump_of_the_wall_clock_frees_nothing(folder: DataFolder, clock: Clock) -> None:
     (task_id,) = add()
     watch = Watch(folder, "me")
-    with Holder(folder, "worker", 4) as holder, holder.lease() as token:
+    with WorkerLease(folder, "worker", 4) as holder, holder.lease() as token:
         take(token=token)
         for jump in (10 * 86_400_000, -20 * 86_400_000, 3_600_000):
             watch.reap_dead_workers()
@@ -193,7 +193,7 @@ def test_a_stopped_holders_rows_are_freed_after_the_lease_and_its_late_commit_is
     (task_id,) = add()
     stopped = player("hold", 1, 0.05)
     stopped.hear()
-    with Holder(folder, "worker", 4) as me, me.lease() as token:
+    with WorkerLease(folder, "worker", 4) as me, me.lease() as token:
         stopped.stop_in_its_tracks()
         watch, states = Watch(folder, me.id), []
         for _ in range(4):
@@ -234,7 +234,7 @@ def test_a_holder_that_comes_back_after_a_stop_keeps_what_it_claims_from_then_on
 
 
 def test_a_holder_that_comes_back_after_a_stop_is_counted_as_a_worker_again(folder: DataFolder) -> None:
-    with Holder(folder, "worker", 7) as holder:
+    with WorkerLease(folder, "worker", 7) as holder:
         free(holder.id, blame=True)  # what another one did while we stood still
         (folder.holders / holder.id).unlink()
         holder.beat()
@@ -247,7 +247,7 @@ def test_a_watcher_that_stood_still_itself_looks_again_before_it_declares_others
     """Ctrl-Z on the whole stack, a frozen container, a database locked for long: all stand still together."""
     (task_id,) = add()
     watch = Watch(folder, "me")
-    with Holder(folder, "worker", 4) as holder, holder.lease() as token:
+    with WorkerLease(folder, "worker", 4) as holder, holder.lease() as token:
         take(token=token)
         watch.reap_dead_workers()
         steady[0] += 60  # nobody ran for a minute; this watcher happens to be the first to wake
@@ -261,13 +261,13 @@ def test_a_watcher_that_stood_still_itself_looks_again_before_it_declares_others
 def test_rows_that_a_broken_step_leaves_in_a_living_process_are_free_again(folder: DataFolder) -> None:
     """A full disk or a locked database ends a step with an error. Its process lives on, so nobody else frees them."""
 
-    def broken_step(holder: Holder) -> None:
+    def broken_step(holder: WorkerLease) -> None:
         with holder.lease() as token:
             take(token=token)
             raise OSError("No space left on device")
 
     ids = add(3)
-    with Holder(folder, "worker", 4) as holder:
+    with WorkerLease(folder, "worker", 4) as holder:
         with pytest.raises(OSError, match="No space"):
             broken_step(holder)
         holder.beat()
@@ -287,13 +287,13 @@ def test_the_pulse_goes_on_after_a_beat_that_failed(
         if failures:
             raise failures.pop()
 
-    with Holder(folder, "worker", 1, after_beat) as holder:
+    with WorkerLease(folder, "worker", 1, after_beat) as holder:
         until(lambda: _beat(holder.id) >= 5)
     assert "pulse failed, will try again: disk full" in caplog.text
 
 
 def test_every_lease_has_a_token_of_its_own_that_names_its_holder(folder: DataFolder) -> None:
-    holder = Holder(folder, "worker", 4)
+    holder = WorkerLease(folder, "worker", 4)
     with holder.lease() as one, holder.lease() as other:
         assert one != other
         assert {one.partition(".")[0], other.partition(".")[0]} == {holder.id}
@@ -335,8 +335,8 @@ def test_suspects_are_passed_over_where_there_is_no_room_for_them(folder: DataFo
     _crash()
     add(2, name="fresh", priority=4)
 
-    assert [row.alone for row in take(10, suspects=False)] == [0, 0]
-    assert take(10, suspects=False) == []
+    assert [row.alone for row in take(10, quarantined=False)] == [0, 0]
+    assert take(10, quarantined=False) == []
     assert [row.alone > 0 for row in take(10)] == [True]
 
 
@@ -350,10 +350,10 @@ def test_a_suspect_behind_fresh_rows_does_not_join_their_batch(folder: DataFolde
 
 
 def test_one_suspect_travels_in_a_process_at_a_time(folder: DataFolder) -> None:
-    holder = Holder(folder, "worker", 4)
-    with holder.room_for_suspects() as first, holder.room_for_suspects() as second:
+    holder = WorkerLease(folder, "worker", 4)
+    with holder.room_for_quarantined() as first, holder.room_for_quarantined() as second:
         assert (first, second) == (True, False)
-    with holder.room_for_suspects() as third:
+    with holder.room_for_quarantined() as third:
         assert third
 
 
@@ -365,8 +365,8 @@ def _crash_until_settled(killers: set[str], neighbours: int = 4) -> int:
     deaths = 0
     for n in range(200):
         holder = f"h{n}"
-        first = take(neighbours, token=f"{holder}.1", suspects=True)
-        beside = take(neighbours, token=f"{holder}.2", suspects=False)
+        first = take(neighbours, token=f"{holder}.1", quarantined=True)
+        beside = take(neighbours, token=f"{holder}.2", quarantined=False)
         if not first and not beside:
             return deaths
         if any(row.task_id in killers for row in first + beside):
@@ -414,7 +414,7 @@ def test_every_row_of_a_dead_holder_has_lost_an_attempt_also_beside_a_suspect(fo
     _crash()
     (fresh,) = add(1, name="fresh")
     take(1, token="dead.1")
-    take(1, token="dead.2", suspects=False)
+    take(1, token="dead.2", quarantined=False)
 
     _crash()
 

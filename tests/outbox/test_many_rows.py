@@ -14,7 +14,7 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, close, database, execute, open_store, write
 from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.outbox.claims import Rules, claim_task, claimable, next_due
-from lienworker.outbox.leases import Holder, Watch, free
+from lienworker.outbox.leases import Watch, WorkerLease, free
 from lienworker.outbox.outcomes import give_back, try_again
 from lienworker.outbox.transitions import end
 from lienworker.store.counts import outbox_counts, task_counts
@@ -156,10 +156,10 @@ def _is_costly(statement: str, plan: list[str]) -> bool:
 
 def _walk_the_hot_paths(folder: DataFolder) -> None:
     rules = Rules(0.0, 4)
-    holder = Holder(folder, "worker", 4)
+    holder = WorkerLease(folder, "worker", 4)
     with holder.lease() as token:
         rows = take(16, token=token, rules=rules)
-        take(16, token=token, rules=rules, suspects=False)
+        take(16, token=token, rules=rules, quarantined=False)
         claim_task("other.example/plan19", "fetch", token, rules)
         take(16, token=token, rules=rules, topic="scrape")
         claimable("fetch", rules, 64)

@@ -15,7 +15,7 @@ from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms
 from lienworker.outbox import relay, transitions
 from lienworker.outbox.claims import Rules
-from lienworker.outbox.leases import Holder
+from lienworker.outbox.leases import WorkerLease
 from lienworker.outbox.outcomes import try_again
 from lienworker.outbox.pauses import set_pause
 from lienworker.outbox.relay import Lane, Relay, tokens_wanted, top_up, worker_slots
@@ -109,7 +109,7 @@ def test_every_lane_gets_tokens_for_its_own_rows(folder: DataFolder) -> None:
     ids = add(40)
     in_transaction(transitions.add, [Entry(Topic.SCRAPE, task_id, 1, "default", 3) for task_id in ids[:3]])
     tokens = FakeRedis()
-    with Holder(folder, "worker", 8):
+    with WorkerLease(folder, "worker", 8):
         top_up([Lane("fetch", 16), Lane("scrape", 2), Lane("upload_raw", 1)], tokens, FREE)
     assert tokens.lying == {"fetch": 3, "scrape": 2}
 
@@ -117,7 +117,7 @@ def test_every_lane_gets_tokens_for_its_own_rows(folder: DataFolder) -> None:
 def test_what_no_host_allows_gets_no_token(folder: DataFolder) -> None:
     add(100, "slow.example")
     tokens = FakeRedis()
-    with Holder(folder, "worker", 8):
+    with WorkerLease(folder, "worker", 8):
         take(rules=Rules(60.0, 4))
         top_up(_FETCH, tokens, Rules(60.0, 4))
         assert tokens.sends == []
@@ -145,9 +145,9 @@ def test_nothing_piles_up_while_no_worker_runs(folder: DataFolder) -> None:
 
 def test_capacity_is_what_all_living_workers_can_take(folder: DataFolder) -> None:
     assert worker_slots() == 1
-    with Holder(folder, "worker", 4), Holder(folder, "by hand", 0):
+    with WorkerLease(folder, "worker", 4), WorkerLease(folder, "by hand", 0):
         assert worker_slots() == 4
-        with Holder(folder, "worker", 3):
+        with WorkerLease(folder, "worker", 3):
             assert worker_slots() == 7
     assert worker_slots() == 1
 

@@ -13,7 +13,7 @@ from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.operator.tasks import retry_tasks
 from lienworker.outbox.claims import Rules, claimable
 from lienworker.outbox.outcomes import fail
-from lienworker.outbox.pacing import SPELLING, note_answer, note_failure, respell_hosts
+from lienworker.outbox.pacing import SPELLING, record_host_answer, record_host_failure, respell_hosts
 from lienworker.outbox.registration import register_in_transaction, register_task
 from lienworker.store.tasks import NewTask
 from tests.harness.outbox_fixtures import Clock
@@ -122,7 +122,7 @@ def test_what_fails_through_a_tasks_own_proxy_cools_that_route_only(folder: Data
     add(2, "county.example")
     proxied = _with_proxy(2)
     other = _with_proxy(1, "socks5://other.example")
-    in_transaction(note_failure, row_of(proxied[0])["host"], clock.ms, "rate_limited", 3600.0)
+    in_transaction(record_host_failure, row_of(proxied[0])["host"], clock.ms, "rate_limited", 3600.0)
 
     taken = {row.task_id for row in take()}
 
@@ -136,7 +136,7 @@ def test_what_fails_through_a_tasks_own_proxy_cools_that_route_only(folder: Data
 def test_a_site_that_asks_for_a_pause_is_left_alone_by_all_routes(folder: DataFolder, clock: Clock) -> None:
     add(1, "county.example")
     _with_proxy(1)
-    in_transaction(note_failure, "county.example", clock.ms, "rate_limited", 60.0)
+    in_transaction(record_host_failure, "county.example", clock.ms, "rate_limited", 60.0)
     assert take() == []
     clock.go(60_000)
     assert len(take()) == 2
@@ -160,7 +160,7 @@ def test_a_proxy_that_never_works_gives_up_its_own_tasks_only(folder: DataFolder
     proxied = _with_proxy(3)
     route = row_of(proxied[0])["host"]
     for _ in range(4):
-        in_transaction(note_failure, route, clock.ms, "http_503", None)
+        in_transaction(record_host_failure, route, clock.ms, "http_503", None)
         clock.go(700_000)
 
     assert give_up_dead_hosts(1800.0) == 3
@@ -172,9 +172,9 @@ def test_a_proxy_that_never_works_gives_up_its_own_tasks_only(folder: DataFolder
 def test_a_proxys_success_does_not_speak_for_the_site(folder: DataFolder, clock: Clock) -> None:
     add(1, "county.example")
     (task_id,) = _with_proxy(1)
-    in_transaction(note_failure, "county.example", clock.ms, "http_503", None)
+    in_transaction(record_host_failure, "county.example", clock.ms, "http_503", None)
     clock.go(600_000)
-    in_transaction(note_answer, row_of(task_id)["host"], clock.ms)
+    in_transaction(record_host_answer, row_of(task_id)["host"], clock.ms)
     assert host_row("county.example")["failures_in_a_row"] == 1
 
 

@@ -9,7 +9,7 @@ import pytest
 from lienworker.data_folder import DataFolder, is_stack_running, try_lock
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import execute, open_store, set_fact, write
-from lienworker.outbox.leases import Holder
+from lienworker.outbox.leases import WorkerLease
 from lienworker.settings import Settings
 from lienworker.stack import signs
 from tests.harness.node import Node
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> DataFolder:
 
 def test_workers_are_well_while_one_of_them_beats(folder: DataFolder) -> None:
     assert signs.workers(SETTINGS, folder) == (False, "0 of 0 worker processes give a sign of life")
-    with Holder(folder, "worker", 4):
+    with WorkerLease(folder, "worker", 4):
         assert signs.workers(SETTINGS, folder)[0]
         with write("test"):
             execute("UPDATE workers SET seen_at = ?", (rfc3339(now_ms() - 31_000),))
@@ -35,7 +35,7 @@ def test_workers_are_well_while_one_of_them_beats(folder: DataFolder) -> None:
 
 def test_the_schedule_is_well_while_it_ticks(folder: DataFolder) -> None:
     assert not signs.schedule(SETTINGS, folder)[0]
-    signs.note_tick()
+    signs.record_tick()
     assert signs.schedule(SETTINGS, folder)[0]
     with write("test"):
         set_fact("schedule_at", str(now_ms() - 200_000))

@@ -51,11 +51,11 @@ def break_a_page(data: Path) -> None:
 
 def test_a_report_of_damage_is_noted_only_if_a_second_look_agrees(tmp_path: Path) -> None:
     folder = open_store(tmp_path / "data")
-    assert not damage.note_damage(folder, _NOTE)
+    assert not damage.record_damage(folder, _NOTE)
     assert damage.known_damage(folder) is None
     close()
     break_a_page(folder.root)
-    assert damage.note_damage(folder, _NOTE)
+    assert damage.record_damage(folder, _NOTE)
     assert damage.known_damage(folder) == _NOTE
 
 

@@ -137,7 +137,7 @@ class _Counts:
 def test_an_import_keeps_its_counts(folder: DataFolder) -> None:
     with imports.running_import("parcels.csv") as import_id:
         with write("test"):
-            imports.note_progress(import_id, _Counts())
+            imports.record_progress(import_id, _Counts())
         running = imports.imports()[0]
         imports.finish_import(import_id, "done", "rejects/1.csv")
     done = imports.imports()[0]
@@ -158,8 +158,8 @@ def test_an_import_that_was_killed_does_not_count_as_running(folder: DataFolder)
 
 def test_the_audit_says_who_did_what_newest_first(folder: DataFolder) -> None:
     with write("test"):
-        audit.note_action("retry", "all", 3)
-        audit.note_action("cancel", "county=Lee", 1)
+        audit.record_action("retry", "all", 3)
+        audit.record_action("cancel", "county=Lee", 1)
 
     assert [(row["action"], row["what"], row["n"]) for row in audit.actions()] == [
         ("cancel", "county=Lee", 1),

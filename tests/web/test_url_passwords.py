@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from lienworker.cli import cli as lienworker
 from lienworker.db.clock import rfc3339
 from lienworker.db.database import close, execute, open_store, write
-from lienworker.logs import Blotter, JsonLines
+from lienworker.logs import JsonLines, Redactor
 from lienworker.outbox.registration import register_task
 from lienworker.settings import Settings
 from lienworker.store import tasks
@@ -113,6 +113,6 @@ def test_no_field_of_a_log_line_has_a_password_or_the_monitors_token() -> None:
 
     record = logging.LogRecord("x", logging.INFO, "", 0, "asked for http://h/?a=1&token=abc123", (), None)
     record.reason = URL
-    line = JsonLines("web", Blotter(Settings())).format(record)
+    line = JsonLines("web", Redactor(Settings())).format(record)
     assert PASSWORD not in line
     assert "abc123" not in line

@@ -1,4 +1,4 @@
-"""A doubtful batch of results, taken apart until the fate of each item is known.
+"""A doubtful batch of results, taken apart until it is known what became of each item.
 
 Only `inserted + updated == sent` proves anything, and only for a batch as a whole. So items are sent again in other
 groups until each is either in a group that was stored entirely, or has failed all by itself.
@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from lienworker.hubs.gateway.outcomes import (
+    DeliveryResult,
     FailedAlone,
-    Fate,
     Kind,
     Outcome,
     Refused,
@@ -43,23 +43,23 @@ MANY_WITNESSES = 11
 MOST_LIFELESS = 10
 
 
-async def deliver(items: Sequence[Item], submit: Submit) -> list[Fate]:
-    """Sends all items and returns their fates, in their order. An item proven stored is never sent again."""
+async def deliver(items: Sequence[Item], submit: Submit) -> list[DeliveryResult]:
+    """Sends all items and returns their outcomes, in their order. An item proven stored is never sent again."""
     delivery = _Delivery(items)
     while (group := delivery.next_group()) is not None:
         delivery.learn(group, await submit([items[n] for n in group.members]))
-    return delivery.fates()
+    return delivery.outcomes()
 
 
-async def deliver_in_parts(items: Sequence[Item], submit: Submit) -> list[Fate]:
+async def deliver_in_parts(items: Sequence[Item], submit: Submit) -> list[DeliveryResult]:
     """The same, and if a call with many items breaks in a way that one of them could cause, their halves are tried.
 
     A half that goes through shows that the destination lives; the other one is then looked into until the item is
     found. If neither goes through, it is the destination: three calls instead of one.
     """
-    fates = await deliver(items, submit)
-    if len(items) == 1 or not all(_perhaps_one_of_them(fate) for fate in fates):
-        return fates
+    outcomes = await deliver(items, submit)
+    if len(items) == 1 or not all(_perhaps_one_of_them(outcome) for outcome in outcomes):
+        return outcomes
     middle = len(items) // 2
     first = await deliver(items[:middle], submit)
     second = await deliver(items[middle:], submit)
@@ -70,23 +70,25 @@ async def deliver_in_parts(items: Sequence[Item], submit: Submit) -> list[Fate]:
     return [*first, *second]
 
 
-async def _find_it(items: Sequence[Item], fates: list[Fate], submit: Submit) -> list[Fate]:
+async def _find_it(items: Sequence[Item], outcomes: list[DeliveryResult], submit: Submit) -> list[DeliveryResult]:
     """The destination lives, and these items broke a call: one of them may be the one."""
     if len(items) == 1:
-        fate = fates[0]
-        is_it = isinstance(fate, Undecided) and fate.cause.perhaps_the_row
-        return [FailedAlone(fate.cause.words, by_crash=True)] if is_it and isinstance(fate, Undecided) else fates
+        outcome = outcomes[0]
+        is_it = isinstance(outcome, Undecided) and outcome.cause.perhaps_the_row
+        return (
+            [FailedAlone(outcome.cause.words, by_crash=True)] if is_it and isinstance(outcome, Undecided) else outcomes
+        )
     return await deliver_in_parts(items, submit)
 
 
-def _perhaps_one_of_them(fate: Fate) -> bool:
+def _perhaps_one_of_them(outcome: DeliveryResult) -> bool:
     """Not where the destination asked for a pause: then the next call has to wait, whoever it was."""
-    return isinstance(fate, Undecided) and fate.cause.perhaps_the_row and fate.cause.retry_after is None
+    return isinstance(outcome, Undecided) and outcome.cause.perhaps_the_row and outcome.cause.retry_after is None
 
 
-def _lives(fates: Sequence[Fate]) -> bool:
+def _lives(outcomes: Sequence[DeliveryResult]) -> bool:
     """Whether anything in here was answered as the contract says."""
-    return any(not isinstance(fate, Undecided) for fate in fates)
+    return any(not isinstance(outcome, Undecided) for outcome in outcomes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class _Delivery:
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._items = items
-        self._fates: dict[int, Fate] = {}
+        self._outcomes: dict[int, DeliveryResult] = {}
         self._unknown: deque[_Group] = deque()  # nothing known: to be sent together
         self._suspects: deque[int] = deque()  # named or counted in a reply that stored others: to be sent alone
         self._dirty: list[_Group] = []  # at least one is bad: to be halved
@@ -212,7 +214,7 @@ class _Delivery:
 
     def _learn_refusal(self, group: _Group, refusal: Refused, *, halved: bool) -> None:
         if len(group) == 1:
-            self._fates[group.members[0]] = RefusedAlone(refusal.words, refusal.status)
+            self._outcomes[group.members[0]] = RefusedAlone(refusal.words, refusal.status)
             return
         self._dirty.append(group)
         if not halved:  # a half was expected to be refused; this was not: there are more bad ones than we thought
@@ -228,7 +230,7 @@ class _Delivery:
         if reply.stored:
             self._sign_of_life()
         if reply.all_stored:
-            self._fates.update((n, Stored()) for n in group.members)
+            self._outcomes.update((n, Stored()) for n in group.members)
             self._largest = min(self._largest * 2, len(self._items))
             if len(group) == 1:
                 self._learn_innocence(group.members[0])
@@ -280,7 +282,7 @@ class _Delivery:
     def _sign_of_life(self) -> None:
         """Something was stored: what failed alone before did so by itself, and what failed in company is suspect."""
         self._alive = True
-        self._fates.update((n, FailedAlone(words)) for n, words in self._failed_alone.items())
+        self._outcomes.update((n, FailedAlone(words)) for n, words in self._failed_alone.items())
         self._failed_alone.clear()
         self._suspects.extend(self._lifeless)
         self._lifeless_once.update(self._lifeless)
@@ -306,14 +308,14 @@ class _Delivery:
         elif group.members:
             self._unknown.append(group)
 
-    def fates(self) -> list[Fate]:
+    def outcomes(self) -> list[DeliveryResult]:
         """One for each item; whatever was not settled is undecided."""
         alive_to_the_end = self._alive and self._cause is None
         words = next(iter(self._failed_alone.values()), "")
         cause = self._cause or Unavailable(Kind.FAILED, f"nothing was stored: {words}")
-        return [self._fate(n, cause, alive_to_the_end) for n in range(len(self._items))]
+        return [self._outcome(n, cause, alive_to_the_end) for n in range(len(self._items))]
 
-    def _fate(self, n: int, cause: Unavailable, alive_to_the_end: bool) -> Fate:
+    def _outcome(self, n: int, cause: Unavailable, alive_to_the_end: bool) -> DeliveryResult:
         if n in self._failed_alone and alive_to_the_end:
             return FailedAlone(self._failed_alone[n])
-        return self._fates.get(n) or Undecided(cause, n in self._failed_alone, self._failed_alone.get(n, ""))
+        return self._outcomes.get(n) or Undecided(cause, n in self._failed_alone, self._failed_alone.get(n, ""))

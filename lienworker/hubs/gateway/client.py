@@ -18,7 +18,7 @@ import aiohttp
 from yarl import URL
 
 from lienworker.errors import OperatorError
-from lienworker.failpoints import reach
+from lienworker.failpoints import failpoint
 from lienworker.hubs.gateway import wire
 from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
 from lienworker.hubs.gateway.sanitize import clean_text, results_body
@@ -263,10 +263,10 @@ class GatewayClient:
             total=seconds, sock_connect=self._timeouts.connect, sock_read=min(seconds, self._timeouts.idle)
         )
         sent = {**self._headers, **headers} if with_token else headers
-        reach(point, "before_request")
+        failpoint(point, "before_request")
         limit = min(_LARGEST_REPLIES.get(point, ERROR_BODY), self._max_reply_bytes)
         exchange = await self._transport.exchange(method, url, headers=sent, timeout=limits, limit=limit, data=data)
-        reach(point, "after_reply")
+        failpoint(point, "after_reply")
         return exchange
 
     def _judge(self, exchange: Exchange, parse: Callable[[Any], T | None]) -> Outcome[T]:

@@ -110,4 +110,4 @@ class Undecided:
     words: str = ""
 
 
-Fate: TypeAlias = Stored | RefusedAlone | FailedAlone | Undecided
+DeliveryResult: TypeAlias = Stored | RefusedAlone | FailedAlone | Undecided

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from lienworker.db.clock import now_ms
-from lienworker.hubs.gateway.outcomes import Accepted, Fate, Kind, Outcome, Stored, Unavailable
+from lienworker.hubs.gateway.outcomes import Accepted, DeliveryResult, Kind, Outcome, Stored, Unavailable
 from lienworker.outbox import breaker, uploads
-from lienworker.outbox.breaker import Known, Trouble
+from lienworker.outbox.breaker import Failure, Known
 from lienworker.outbox.outcomes import fingerprint
 from lienworker.outbox.rows import Claimed
 from lienworker.steps.upload.verdict import (
@@ -37,12 +37,14 @@ def settle_calls(endpoint: str, outcomes: Sequence[tuple[Claimed, Outcome[Any]]]
     return _settle(endpoint, [row for row, _ in outcomes], group, first_delay)
 
 
-def settle_batch(fates: Sequence[tuple[Claimed, Fate]], calls: Sequence[Outcome[Any]], first_delay: float) -> Verdict:
+def settle_batch(
+    outcomes: Sequence[tuple[Claimed, DeliveryResult]], calls: Sequence[Outcome[Any]], first_delay: float
+) -> Verdict:
     """Settle a batch of results, with all the calls that it took. Part of a larger transaction, as above."""
-    is_single = len(fates) == 1
-    answers = [Answer(fate, _record(row, fate, compare=is_single)) for row, fate in fates]
+    is_single = len(outcomes) == 1
+    answers = [Answer(outcome, _record(row, outcome, compare=is_single)) for row, outcome in outcomes]
     group = Group(calls=calls, answers=answers, is_batch=True)
-    return _settle("results", [row for row, _ in fates], group, first_delay)
+    return _settle("results", [row for row, _ in outcomes], group, first_delay)
 
 
 def settle_polls(outcomes: Sequence[Outcome[Any]], first_delay: float) -> int:
@@ -59,11 +61,11 @@ def close_after_poll() -> None:
         breaker.close("work")
 
 
-def trouble_of(failed: Unavailable) -> Trouble:
-    return Trouble(kind=failed.kind.value, words=failed.words, retry_after=failed.retry_after)
+def failure_of(failed: Unavailable) -> Failure:
+    return Failure(kind=failed.kind.value, words=failed.words, retry_after=failed.retry_after)
 
 
-def _record(row: Claimed, outcome: Outcome[Any] | Fate, *, compare: bool = False) -> Record:
+def _record(row: Claimed, outcome: Outcome[Any] | DeliveryResult, *, compare: bool = False) -> Record:
     """Return what is held against a row; of one that went through nobody asks."""
     if isinstance(outcome, Accepted | Stored):
         return Record()
@@ -89,10 +91,10 @@ def _apply_breaker(endpoint: str, known: Known, verdict: BreakerVerdict, first_d
     if verdict.known:
         breaker.remember(endpoint, verdict.known)
     if verdict.action is BreakerAction.PAUSE:
-        limited = [trouble_of(one) for one in verdict.because if one.kind is Kind.RATE_LIMITED]
+        limited = [failure_of(one) for one in verdict.because if one.kind is Kind.RATE_LIMITED]
         return max(breaker.pause(endpoint, trouble, first_delay) for trouble in limited)
     if verdict.action is BreakerAction.OPEN:
-        return max(breaker.note_trouble(endpoint, trouble_of(one), first_delay) for one in verdict.because)
+        return max(breaker.record_failure(endpoint, failure_of(one), first_delay) for one in verdict.because)
     if verdict.action is BreakerAction.PROBE_AGAIN:
         breaker.call_off_probe(endpoint)
     return 0

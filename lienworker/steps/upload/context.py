@@ -11,7 +11,7 @@ from typing import TypeVar
 from lienworker.data_folder import DataFolder
 from lienworker.hubs.gateway.client import GatewayClient
 from lienworker.hubs.gateway.outcomes import Kind, Outcome, Unavailable
-from lienworker.outbox.leases import Holder
+from lienworker.outbox.leases import WorkerLease
 from lienworker.steps.in_flight import OnLoop
 from lienworker.steps.upload.verdict import BatchAction
 
@@ -21,7 +21,7 @@ class UploadContext:
     """The way to the Gateway, and how it is used."""
 
     folder: DataFolder
-    holder: Holder
+    holder: WorkerLease
     gateway: OnLoop[GatewayClient]
     stopping: threading.Event
     bounds: Bounds

@@ -26,7 +26,7 @@ from lienworker.steps.in_flight import InFlight
 from lienworker.steps.upload.apply import settle_calls
 from lienworker.steps.upload.context import UploadContext, guarded
 from lienworker.steps.upload.verdict import AfterCalls
-from lienworker.store.damage import trouble_of
+from lienworker.store.damage import failure_of
 from lienworker.store.raw_files import is_raw_path
 
 #: Raw files are claimed ahead, so many times what may be under way: none must be missing during a commit.
@@ -74,7 +74,7 @@ def _raw_file(folder: DataFolder, row: Claimed, page: dict[str, Any]) -> RawFile
         return "The page is not in the store any more."
     path = f"{folder.root}/{page['path']}"
     source = _checked(path, page["sha256"]) if is_raw_path(page["path"]) else None
-    if source is None and (trouble := trouble_of(folder.root, page["path"], page["sha256"])):
+    if source is None and (trouble := failure_of(folder.root, page["path"], page["sha256"])):
         return trouble
     return RawFile(source or path, *raw_form(row.task_id, page))
 

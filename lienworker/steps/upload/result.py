@@ -15,7 +15,7 @@ from lienworker.data_folder import DataFolder
 from lienworker.db.clock import rfc3339
 from lienworker.db.database import write
 from lienworker.hubs.gateway.bisect import Item, deliver_in_parts
-from lienworker.hubs.gateway.outcomes import Fate, Outcome, Stored
+from lienworker.hubs.gateway.outcomes import DeliveryResult, Outcome, Stored
 from lienworker.hubs.gateway.sanitize import FitResult, fit_stored
 from lienworker.hubs.gateway.wire import ResultsReply
 from lienworker.outbox import breaker, uploads
@@ -70,13 +70,15 @@ def _remove_overtaken(folder: DataFolder, row: Claimed, found: dict[str, Any] | 
 
 
 def store_results(
-    context: UploadContext, fates: Sequence[tuple[Claimed, Fate]], calls: Sequence[Outcome[ResultsReply]]
+    context: UploadContext,
+    outcomes: Sequence[tuple[Claimed, DeliveryResult]],
+    calls: Sequence[Outcome[ResultsReply]],
 ) -> None:
     """Store what became of a batch, and what each of the calls came to that were made to find out."""
     with write("upload_result"):
-        delivered = uploads.results_delivered([row for row, fate in fates if isinstance(fate, Stored)])
-        verdict = settle_batch(fates, calls, context.first_delay)
-    context.bounds.result.adjust(len(fates), verdict.batch)
+        delivered = uploads.results_delivered([row for row, outcome in outcomes if isinstance(outcome, Stored)])
+        verdict = settle_batch(outcomes, calls, context.first_delay)
+    context.bounds.result.adjust(len(outcomes), verdict.batch)
     for task_id in delivered:
         remove_pending(context.folder, task_id)
     if delivered:
@@ -91,8 +93,8 @@ class ResultLane:
         self._client = context.gateway.open()
         self._claim = claim
         self._landed = landed
-        self._batch: tuple[list[Claimed], Future[list[Fate]]] | None = None
-        self._calls: list[Outcome[ResultsReply]] = []  # of this batch; there may be many until each fate is known
+        self._batch: tuple[list[Claimed], Future[list[DeliveryResult]]] | None = None
+        self._calls: list[Outcome[ResultsReply]] = []  # of this batch; there may be many until each result is known
         self._may_be_more = True
         self._looked_at = 0.0
 

@@ -24,8 +24,8 @@ from typing import Any
 
 from lienworker.hubs.gateway.outcomes import (
     Accepted,
+    DeliveryResult,
     FailedAlone,
-    Fate,
     Kind,
     Outcome,
     Refused,
@@ -55,7 +55,7 @@ class Record:
 class Answer:
     """What became of one row: of the call with its file or report, or of its item in a batch of results."""
 
-    outcome: Outcome[Any] | Fate
+    outcome: Outcome[Any] | DeliveryResult
     record: Record = Record()
 
 
@@ -325,7 +325,7 @@ BATCHES: tuple[BatchLine, ...] = (
     BatchLine(False, False, None, None, _N.GROW, "As many files or reports under way as the Gateway takes."),
     BatchLine(False, True, None, None, _N.SHRINK, "Half as many calls under way, and everything else goes on."),
     BatchLine(True, None, True, None, _N.KEEP, "A 429 says nothing about the size; smaller would be more calls."),
-    BatchLine(True, False, None, None, _N.GROW, "Every item's fate is known."),
+    BatchLine(True, False, None, None, _N.GROW, "What became of every item is known."),
     BatchLine(True, None, None, True, _N.GROW, "Something was stored: it is not the size."),
     BatchLine(True, True, None, False, _N.SHRINK, "An item that brings the Gateway down is alone in the end."),
 )
@@ -366,7 +366,7 @@ def _taken(group: Group) -> int:
     return sum(_said(answer.outcome) is Said.TAKEN for answer in group.answers)
 
 
-def _said(outcome: Outcome[Any] | Fate) -> Said:
+def _said(outcome: Outcome[Any] | DeliveryResult) -> Said:
     if isinstance(outcome, Accepted | Stored):
         return Said.TAKEN
     if isinstance(outcome, Refused | RefusedAlone):
@@ -376,7 +376,7 @@ def _said(outcome: Outcome[Any] | Fate) -> Said:
     return Said.UNKNOWN
 
 
-def _cause(outcome: Outcome[Any] | Fate) -> Unavailable | None:
+def _cause(outcome: Outcome[Any] | DeliveryResult) -> Unavailable | None:
     """Return the failed call behind an answer that says nothing about the row."""
     if isinstance(outcome, Undecided):
         return outcome.cause
@@ -447,7 +447,7 @@ def _row_verdict(answer: Answer, line: RowLine, breaker: BreakerAction, most_bla
     return RowVerdict(action, cause.kind.value, cause.words, _wait(cause.kind, breaker), cause.retry_after)
 
 
-def words_about(outcome: Outcome[Any] | Fate) -> str:
+def words_about(outcome: Outcome[Any] | DeliveryResult) -> str:
     """Return what was said about a row that failed: its own words, where it was sent alone."""
     cause = _cause(outcome)
     own = outcome.words if isinstance(outcome, Undecided) else ""

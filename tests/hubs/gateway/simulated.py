@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lienworker.hubs.gateway.bisect import deliver
-from lienworker.hubs.gateway.outcomes import Accepted, Fate, Kind, Outcome, Refused, Unavailable
+from lienworker.hubs.gateway.outcomes import Accepted, DeliveryResult, Kind, Outcome, Refused, Unavailable
 from lienworker.hubs.gateway.wire import ResultsReply
 from tests.harness.gateway_calls import item
 
@@ -65,5 +65,5 @@ class SimulatedGateway:
         return ResultsReply(len(ids), stored, 0, len(errors), tuple(errors) if self.names else ())
 
 
-def delivered(n: int, gateway: SimulatedGateway) -> list[Fate]:
+def delivered(n: int, gateway: SimulatedGateway) -> list[DeliveryResult]:
     return asyncio.run(deliver([item(f"P-{number}") for number in range(n)], gateway))

@@ -1,4 +1,4 @@
-"""A doubtful batch is taken apart until the fate of each item is known."""
+"""A doubtful batch is taken apart until the outcome of each item is known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lienworker.hubs.gateway.bisect import deliver
-from lienworker.hubs.gateway.outcomes import Accepted, FailedAlone, Fate, Kind, Outcome, RefusedAlone, Stored, Undecided
+from lienworker.hubs.gateway.outcomes import (
+    Accepted,
+    DeliveryResult,
+    FailedAlone,
+    Kind,
+    Outcome,
+    RefusedAlone,
+    Stored,
+    Undecided,
+)
 from lienworker.hubs.gateway.wire import ResultsReply
 from lienworker.testing.gateway import ReferenceGateway
 from tests.harness.gateway_calls import client_of, item, items, run
@@ -28,8 +37,8 @@ def batches(draw: st.DrawFn, most_bad: float = 1.0) -> tuple[int, set[int]]:
     return n, draw(scattered | rows)
 
 
-def named(fates: list[Fate], kind: type[Fate]) -> set[int]:
-    return {number for number, fate in enumerate(fates) if isinstance(fate, kind)}
+def named(outcomes: list[DeliveryResult], kind: type[DeliveryResult]) -> set[int]:
+    return {number for number, outcome in enumerate(outcomes) if isinstance(outcome, kind)}
 
 
 @settings(deadline=None, max_examples=400)
@@ -39,10 +48,10 @@ def test_every_good_item_is_stored_and_every_bad_one_named_in_two_calls_a_bad_it
 ) -> None:
     n, bad = batch
     gateway = SimulatedGateway(bad, stop=stop)
-    fates = delivered(n, gateway)
+    outcomes = delivered(n, gateway)
     if len(bad) < n:
-        assert named(fates, Stored) == set(range(n)) - bad
-        assert named(fates, FailedAlone) == bad
+        assert named(outcomes, Stored) == set(range(n)) - bad
+        assert named(outcomes, FailedAlone) == bad
         assert len(gateway.calls) <= 2 + 2 * len(bad) + math.ceil(n / 11)
 
 
@@ -53,9 +62,9 @@ def test_with_any_share_of_bad_items_all_good_ones_are_stored(
 ) -> None:
     n, bad = batch
     gateway = SimulatedGateway(bad, stop=stop, names=names)
-    fates = delivered(n, gateway)
-    assert named(fates, Stored) == set(range(n)) - bad
-    assert named(fates, FailedAlone) | named(fates, Undecided) == bad
+    outcomes = delivered(n, gateway)
+    assert named(outcomes, Stored) == set(range(n)) - bad
+    assert named(outcomes, FailedAlone) | named(outcomes, Undecided) == bad
 
 
 @settings(deadline=None, max_examples=400)
@@ -63,9 +72,9 @@ def test_with_any_share_of_bad_items_all_good_ones_are_stored(
 def test_without_names_it_takes_about_log_n_calls_a_bad_item(batch: tuple[int, set[int]], stop: int) -> None:
     n, bad = batch
     gateway = SimulatedGateway(bad, stop=stop, names=False)
-    fates = delivered(n, gateway)
+    outcomes = delivered(n, gateway)
     if len(bad) < n:
-        assert named(fates, FailedAlone) == bad
+        assert named(outcomes, FailedAlone) == bad
         assert len(gateway.calls) <= 2 + len(bad) * (math.ceil(math.log2(n)) + 3)
 
 
@@ -74,9 +83,9 @@ def test_without_names_it_takes_about_log_n_calls_a_bad_item(batch: tuple[int, s
 def test_items_that_get_the_whole_batch_refused_are_found_in_log_n_calls(batch: tuple[int, set[int]]) -> None:
     n, bad = batch
     gateway = SimulatedGateway(refused=bad)
-    fates = delivered(n, gateway)
-    assert named(fates, Stored) == set(range(n)) - bad
-    assert named(fates, RefusedAlone) == bad
+    outcomes = delivered(n, gateway)
+    assert named(outcomes, Stored) == set(range(n)) - bad
+    assert named(outcomes, RefusedAlone) == bad
     assert len(gateway.calls) <= 3 + len(bad) * (math.ceil(math.log2(n)) + 3)
 
 
@@ -85,9 +94,9 @@ def test_items_that_get_the_whole_batch_refused_are_found_in_log_n_calls(batch: 
 def test_both_kinds_of_bad_items_at_once(batch: tuple[int, set[int]], data: st.DataObject) -> None:
     n, bad = batch
     refused = data.draw(st.sets(st.sampled_from(sorted(bad)))) if bad else set()
-    fates = delivered(n, SimulatedGateway(bad - refused, refused))
-    assert named(fates, RefusedAlone) == refused
-    assert named(fates, Stored) == set(range(n)) - bad
+    outcomes = delivered(n, SimulatedGateway(bad - refused, refused))
+    assert named(outcomes, RefusedAlone) == refused
+    assert named(outcomes, Stored) == set(range(n)) - bad
 
 
 @settings(deadline=None, max_examples=300)
@@ -98,10 +107,10 @@ def test_names_are_a_hint_and_never_a_proof(batch: tuple[int, set[int]], seed: i
     """The errors name anybody at all; still no item is believed stored that is not, and no good one is left out."""
     n, bad = batch
     gateway = SimulatedGateway(bad, names=random.Random(seed).choice)
-    fates = delivered(n, gateway)
-    assert named(fates, Stored) <= {int(one[2:]) for one in gateway.stored}
-    assert not named(fates, FailedAlone) - bad
-    assert named(fates, Stored) == set(range(n)) - bad
+    outcomes = delivered(n, gateway)
+    assert named(outcomes, Stored) <= {int(one[2:]) for one in gateway.stored}
+    assert not named(outcomes, FailedAlone) - bad
+    assert named(outcomes, Stored) == set(range(n)) - bad
 
 
 @settings(deadline=None, max_examples=300)
@@ -111,13 +120,13 @@ def test_a_destination_that_fails_in_the_middle_leaves_the_rest_undecided(
 ) -> None:
     n, bad = batch
     gateway = SimulatedGateway(bad, unavailable_from=call)
-    fates = delivered(n, gateway)
+    outcomes = delivered(n, gateway)
     assert len(gateway.calls) <= call
-    assert named(fates, Stored) == {int(one[2:]) for one in gateway.proven}
-    for number in named(fates, Undecided):
-        fate = fates[number]
-        assert isinstance(fate, Undecided)
-        assert fate.cause is DOWN or (fate.alone and fate.cause.kind is Kind.FAILED)
+    assert named(outcomes, Stored) == {int(one[2:]) for one in gateway.proven}
+    for number in named(outcomes, Undecided):
+        outcome = outcomes[number]
+        assert isinstance(outcome, Undecided)
+        assert outcome.cause is DOWN or (outcome.alone and outcome.cause.kind is Kind.FAILED)
 
 
 @settings(deadline=None, max_examples=300)
@@ -129,36 +138,36 @@ def test_a_database_that_dies_in_the_middle_is_blamed_and_not_the_items(
 ) -> None:
     n, bad = batch
     gateway = SimulatedGateway(bad, dead_from=call, stop=stop)
-    fates = delivered(n, gateway)
+    outcomes = delivered(n, gateway)
     # Where no witness is left, those that had failed in company are each sent alone once more.
     assert len(gateway.calls) <= call + max(14, len(bad))
-    assert named(fates, Stored) == {int(one[2:]) for one in gateway.proven}
+    assert named(outcomes, Stored) == {int(one[2:]) for one in gateway.proven}
     # At most the one item that was on its way alone when the database died is blamed wrongly, once.
-    assert len(named(fates, FailedAlone) - bad) <= 1
+    assert len(named(outcomes, FailedAlone) - bad) <= 1
 
 
 @pytest.mark.parametrize(("stop", "calls"), [(10**9, 3), (11, 11)])
 def test_a_dead_database_is_recognised_in_few_calls(stop: int, calls: int) -> None:
     gateway = SimulatedGateway(dead_from=1, stop=stop)
-    fates = delivered(100, gateway)
-    assert named(fates, Undecided) == set(range(100))
-    assert {fate.cause.kind for fate in fates if isinstance(fate, Undecided)} == {Kind.FAILED}
+    outcomes = delivered(100, gateway)
+    assert named(outcomes, Undecided) == set(range(100))
+    assert {outcome.cause.kind for outcome in outcomes if isinstance(outcome, Undecided)} == {Kind.FAILED}
     assert len(gateway.calls) == calls
 
 
 def test_a_dead_database_after_some_success_is_recognised_by_witnesses() -> None:
     gateway = SimulatedGateway([3, 50], dead_from=2)
-    fates = delivered(100, gateway)
-    assert named(fates, Undecided) == set(range(100))
+    outcomes = delivered(100, gateway)
+    assert named(outcomes, Undecided) == set(range(100))
     assert len(gateway.calls) == 5
 
 
 def test_a_single_item_that_fails_is_undecided_but_known_to_have_failed_alone() -> None:
-    (fate,) = delivered(1, SimulatedGateway([0]))
-    assert isinstance(fate, Undecided)
-    assert fate.alone
-    assert fate.cause.kind is Kind.FAILED
-    assert "P-0: ERROR" in fate.cause.words
+    (outcome,) = delivered(1, SimulatedGateway([0]))
+    assert isinstance(outcome, Undecided)
+    assert outcome.alone
+    assert outcome.cause.kind is Kind.FAILED
+    assert "P-0: ERROR" in outcome.cause.words
 
 
 def test_a_single_item_that_is_refused_is_to_blame() -> None:
@@ -199,20 +208,20 @@ def test_two_parcels_of_the_same_id_in_two_counties_are_told_apart() -> None:
         bad = sum(one["county"] == "Other" for one in batch)
         return Accepted(ResultsReply(len(batch), len(batch) - bad, 0, bad, ("P-1: ERROR",) * bad))
 
-    fates = run(deliver(sent, submit))
-    assert [type(fate) for fate in fates] == [Stored, FailedAlone, Stored]
+    outcomes = run(deliver(sent, submit))
+    assert [type(outcome) for outcome in outcomes] == [Stored, FailedAlone, Stored]
 
 
 # The same on the reference Gateway, through the client, with the calls counted where they arrive.
 
 
-def _deliver_all(gateway: ReferenceGateway, all_items: list[dict[str, Any]], size: int = 100) -> list[Fate]:
-    async def body() -> list[Fate]:
-        fates: list[Fate] = []
+def _deliver_all(gateway: ReferenceGateway, all_items: list[dict[str, Any]], size: int = 100) -> list[DeliveryResult]:
+    async def body() -> list[DeliveryResult]:
+        outcomes: list[DeliveryResult] = []
         async with client_of(gateway) as client:
             for start in range(0, len(all_items), size):
-                fates += await deliver(all_items[start : start + size], client.submit_results)
-        return fates
+                outcomes += await deliver(all_items[start : start + size], client.submit_results)
+        return outcomes
 
     return run(body())
 
@@ -220,9 +229,9 @@ def _deliver_all(gateway: ReferenceGateway, all_items: list[dict[str, Any]], siz
 @pytest.mark.parametrize("position", [0, 1, 99, 500, 555, 999])
 def test_one_failing_item_among_1000_takes_12_calls(gateway: ReferenceGateway, position: int) -> None:
     gateway.fault("parcels", names=[f"P-{position}"], words="ERROR: boom")
-    fates = _deliver_all(gateway, items(1000))
-    assert fates[position] == FailedAlone(f"P-{position}: ERROR: boom")
-    assert len(gateway.state.results) == len(named(fates, Stored)) == 999
+    outcomes = _deliver_all(gateway, items(1000))
+    assert outcomes[position] == FailedAlone(f"P-{position}: ERROR: boom")
+    assert len(gateway.state.results) == len(named(outcomes, Stored)) == 999
     assert len(gateway.state.calls("results")) == 12
 
 
@@ -230,8 +239,8 @@ def test_one_failing_item_among_1000_takes_12_calls(gateway: ReferenceGateway, p
 def test_one_refused_item_among_1000_takes_at_most_20_calls(gateway: ReferenceGateway, position: int) -> None:
     sent = items(1000)
     sent[position]["parse_duration_ms"] = 12.0
-    fates = _deliver_all(gateway, sent)
-    assert fates[position] == RefusedAlone("HTTP 400: invalid request body", 400)
+    outcomes = _deliver_all(gateway, sent)
+    assert outcomes[position] == RefusedAlone("HTTP 400: invalid request body", 400)
     assert len(gateway.state.results) == 999
     assert len(gateway.state.calls("results")) <= 20
 
@@ -239,8 +248,8 @@ def test_one_refused_item_among_1000_takes_at_most_20_calls(gateway: ReferenceGa
 def test_forty_failing_items_in_a_batch_are_all_named(gateway: ReferenceGateway) -> None:
     bad = random.Random(1).sample(range(100), 40)
     gateway.fault("parcels", names=[f"P-{n}" for n in bad])
-    fates = _deliver_all(gateway, items(100))
-    assert named(fates, FailedAlone) == set(bad)
+    outcomes = _deliver_all(gateway, items(100))
+    assert named(outcomes, FailedAlone) == set(bad)
     assert len(gateway.state.results) == 60
 
 
@@ -253,8 +262,8 @@ def test_a_dead_database_blames_no_item(gateway: ReferenceGateway) -> None:
 
 def test_a_lost_reply_leaves_its_batch_undecided_and_a_resend_stores_it_once(gateway: ReferenceGateway) -> None:
     gateway.fault("lost_reply", count=1)
-    fates = _deliver_all(gateway, items(200))
-    assert named(fates, Undecided) == set(range(100))
+    outcomes = _deliver_all(gateway, items(200))
+    assert named(outcomes, Undecided) == set(range(100))
     assert len(gateway.state.results) == 200
     assert named(_deliver_all(gateway, items(100)), Stored) == set(range(100))
     assert len(gateway.state.results) == 200

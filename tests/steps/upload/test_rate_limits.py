@@ -11,7 +11,7 @@ from lienworker.db.database import one_row, write
 from lienworker.operator.replay import replay, rows_to_replay
 from lienworker.operator.rows import RowFilter
 from lienworker.outbox import breaker
-from lienworker.outbox.breaker import Trouble
+from lienworker.outbox.breaker import Failure
 from lienworker.outbox.outcomes import report_failure
 from lienworker.outbox.uploads import is_open
 from lienworker.steps.upload.verdict import MANY_LIMITED
@@ -125,7 +125,7 @@ def test_a_pause_is_kept_by_another_process_that_has_files_in_hand(here: Desk, g
         lane._in_flight._open_lanes = lambda: None  # type: ignore[method-assign]  # it has not come to sending yet
         assert lane.set_out() == 20
         with write("another process"):
-            breaker.pause("raw", Trouble("rate_limited", "HTTP 429", 60.0), 30.0)
+            breaker.pause("raw", Failure("rate_limited", "HTTP 429", 60.0), 30.0)
         lane.set_out()
         assert not lane
     assert is_open("upload_raw")

@@ -19,9 +19,9 @@ from lienworker.hubs.gateway.outcomes import Kind, Unavailable
 from lienworker.hubs.gateway.sanitize import FitResult, fit_stored
 from lienworker.maintenance.clocks import forgive_clock_jumps
 from lienworker.outbox import breaker, uploads
-from lienworker.outbox.breaker import Trouble
+from lienworker.outbox.breaker import Failure
 from lienworker.outbox.claims import _ROW, _claimed
-from lienworker.outbox.leases import Holder
+from lienworker.outbox.leases import WorkerLease
 from lienworker.outbox.outcomes import report_failure
 from lienworker.outbox.uploads import Claim, UploadLane, claim_uploads
 from lienworker.steps.upload import raw, result
@@ -400,14 +400,14 @@ def test_a_pause_is_kept_though_calls_that_were_under_way_succeed_later(here: De
 def test_a_pause_is_not_shortened_by_a_failure_of_a_call_that_was_under_way(here: Desk) -> None:
     """Two calls under way together: one gets a 429 for a minute, the other, a moment later, a reset."""
     with write("test"):
-        breaker.note_trouble("raw", Trouble("rate_limited", "HTTP 429", 60.0), 0.05)
-        breaker.note_trouble("raw", Trouble("reset", "the connection broke", None), 0.05)
+        breaker.record_failure("raw", Failure("rate_limited", "HTTP 429", 60.0), 0.05)
+        breaker.record_failure("raw", Failure("reset", "the connection broke", None), 0.05)
     assert here.breaker("raw")["retry_at"] - now_ms() > 50_000
 
 
 def test_a_breaker_does_not_wait_for_a_time_that_only_a_wrong_clock_knew(here: Desk) -> None:
     with write("test"):
-        breaker.note_trouble("raw", Trouble("down", "no connection", None), 0.05)
+        breaker.record_failure("raw", Failure("down", "no connection", None), 0.05)
         execute("UPDATE breakers SET retry_at = retry_at + 365 * 86400000")
     forgive_clock_jumps()
     assert here.breaker("raw")["retry_at"] - now_ms() < 400_000
@@ -764,7 +764,7 @@ def much_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_process_sends_while_little_waits_and_others_help_with_much(here: Desk, much_patience: None) -> None:
     lane = UploadLane("upload", 16)
     here.add(100)
-    with Holder(here.runtime.folder, "worker", 4), here.runtime.holder.lease() as token:
+    with WorkerLease(here.runtime.folder, "worker", 4), here.runtime.holder.lease() as token:
         assert lane.due(here.runtime.rules, 32) == 16
         claim_uploads("upload_raw", 4, Claim(token, here.runtime.rules))
         assert lane.due(here.runtime.rules, 32) == 0

@@ -9,8 +9,8 @@ import pytest
 
 from lienworker.hubs.gateway.outcomes import (
     Accepted,
+    DeliveryResult,
     FailedAlone,
-    Fate,
     Kind,
     Outcome,
     Refused,
@@ -147,7 +147,7 @@ def test_each_line_of_the_table_of_rows(line: policy.RowLine, case: tuple[Group,
 
 
 EVERY_OUTCOME: list[Outcome[Any]] = [OK, REFUSED, *(failed(kind) for kind in Kind)]
-EVERY_FATE: list[Fate] = [
+EVERY_FATE: list[DeliveryResult] = [
     Stored(),
     RefusedAlone("no", 422),
     FailedAlone("words"),
@@ -161,8 +161,8 @@ EVERY_FATE: list[Fate] = [
 def test_nothing_falls_between_the_lines(record: Record, known: Known) -> None:
     for outcome, other in itertools.product(EVERY_OUTCOME, repeat=2):
         assert len(decide(calls(Answer(outcome, record), Answer(other)), known).rows) == 2
-    for fate, beside in itertools.product(EVERY_FATE, [None, *EVERY_FATE]):
-        answers = [Answer(fate, record), *([Answer(beside)] if beside else [])]
+    for outcome, beside in itertools.product(EVERY_FATE, [None, *EVERY_FATE]):
+        answers = [Answer(outcome, record), *([Answer(beside)] if beside else [])]
         assert len(decide(batch(*answers), known).rows) == len(answers)
 
 
@@ -177,7 +177,7 @@ def test_in_a_batch_nobody_can_tell_who_it_was(kind: Kind) -> None:
     "outcome", [FailedAlone("words"), FailedAlone("words", by_crash=True), undecided(Kind.TIMEOUT)], ids=repr
 )
 def test_a_row_that_fails_while_others_go_through_is_parked_at_its_third_count(
-    outcome: Fate, blame: int, action: RowAction
+    outcome: DeliveryResult, blame: int, action: RowAction
 ) -> None:
     group = batch(Answer(outcome, Record(seen_successes=3, blame=blame)))
     assert only_row(decide(group, Known(last_calls="aaaaa", successes=9))).action is action
