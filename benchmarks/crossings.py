@@ -1,10 +1,11 @@
 """What a reader passes through who follows one parcel: files, functions, and crossings between folders.
 
 One parcel goes the happy way (import, relay, fetch, scrape, upload) in one process, under `sys.setprofile`, with a demo
-county and a reference Gateway whose own calls do not count; the start of a worker does. A crossing is a call from a
-function of ours to a function of ours in another folder.
+county and a reference Gateway whose own calls do not count. The worker is started before; with `--start` its start
+counts too, the making of a new database included. A crossing is a call from a function of ours to a function of ours in
+another folder; between rooms, only the first folder below `lienworker/` is looked at.
 
-    python -m benchmarks.crossings [--list]
+    python -m benchmarks.crossings [--start] [--list]
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Trace:
         self.files: Counter[str] = Counter()
         self.functions: set[tuple[str, str]] = set()
         self.crossings: Counter[tuple[str, str]] = Counter()
+        self.is_on = False
 
     def __enter__(self) -> Trace:
         threading.setprofile(self._note)  # for the event loop, which starts later
@@ -50,7 +52,7 @@ class Trace:
         threading.setprofile(None)
 
     def _note(self, frame: FrameType, event: str, _: Any) -> None:
-        if event != "call" or not (path := _ours(frame)):
+        if event != "call" or not self.is_on or not (path := _ours(frame)):
             return
         self.files[path] += 1
         self.functions.add((path, frame.f_code.co_qualname))
@@ -66,6 +68,10 @@ def _ours(frame: FrameType) -> str:
 
 def _folder(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def between_rooms(crossings: Counter[tuple[str, str]]) -> int:
+    return sum(n for (one, other), n in crossings.items() if one.split("/")[0] != other.split("/")[0])
 
 
 class Queue:
@@ -92,15 +98,19 @@ def one_parcel(hands: Desk, row: dict[str, str], rejects: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--start", action="store_true", help="count the start of the worker, too")
     parser.add_argument("--list", action="store_true", help="name the files and the crossings")
     asked = parser.parse_args()
     trace = Trace()
     with tempfile.TemporaryDirectory() as folder, demo_site() as site, reference_gateway() as gateway:
+        trace.is_on = asked.start
         with trace, desk(Path(folder) / "data", gateway) as hands:
+            trace.is_on = True
             one_parcel(hands, site.parcels(1)[0], Path(folder) / "rejects")
+            trace.is_on = asked.start
         delivered = len(gateway.state.results)
     print(f"{delivered} parcel delivered: {len(trace.files)} files, {len(trace.functions)} functions,", end=" ")
-    print(f"{trace.crossings.total()} crossings between folders")
+    print(f"{trace.crossings.total()} crossings between folders, {between_rooms(trace.crossings)} between rooms")
     if asked.list:
         print(*sorted(trace.files), sep="\n")
         print(*(f"{n:5} {' -> '.join(pair)}" for pair, n in trace.crossings.most_common()), sep="\n")
