@@ -11,8 +11,8 @@ from lienworker.store.pages import PageRecord, save_page
 from lienworker.store.raw_files import PageKey, put_in_place, write_aside
 from lienworker.store.tasks import NewTask
 
-#: Each attribute is compared with all before it: half a megabyte, and half a minute and more.
-COMPLEX = "<html><body><p " + " ".join(f"a{number}=1" for number in range(60_000)) + ">x"
+#: Each attribute is compared with all before it: a megabyte, and half a minute and more on any machine.
+COMPLEX = "<html><body><p " + " ".join(f"a{number}=1" for number in range(120_000)) + ">x"
 
 
 def make_raw_page(root: Path, text: str, name: str = "complex") -> None:
