@@ -1,4 +1,4 @@
-"""Text from outside, made fit to be shown: no password of an address, no character that a terminal would obey."""
+"""Text made fit to be shown: no password of an address, no character that a terminal would obey, no "1 rows"."""
 
 from __future__ import annotations
 
@@ -56,3 +56,8 @@ def _spelled(mark: str) -> str:
     if code > 0xFFFF:
         return f"\\U{code:08x}"
     return f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
+
+
+def plural(n: int, noun: str) -> str:
+    """Return a count with its noun: `1 row`, `1,200 rows`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -13,13 +13,13 @@ from lienworker.cli.common import (
     json_option,
     load_settings,
     open_folder,
-    plural,
     print_table,
     shown,
     since_option,
 )
 from lienworker.cli.output import echo, print_json
 from lienworker.cli.progress import Progress
+from lienworker.text_safety import plural
 
 
 @click.command(epilog="Example: lienworker analyze --compare 3 4 --html report.html")

@@ -102,7 +102,3 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint to put behind a sentence; empty where nothing is like the word."""
     near = get_close_matches(word, list(known), n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
-
-
-def plural(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -41,7 +41,7 @@ def demonstrate(
 
 _OPTIONS: dict[str, Any] = {
     "platform": None, "state": None, "county": None, "queue": None, "priority": None, "file_format": None,
-    "batch_size": 1000, "refresh": False, "strict": False, "maps": (),
+    "batch_size": 100, "refresh": False, "strict": False, "maps": (),
 }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ _OPTIONS = [
     click.option("--priority", type=click.IntRange(1, 4), help="Priority of rows that do not name one; 1 is first."),
     click.option("--format", "file_format", type=click.Choice(["csv", "json", "jsonl", "txt"]), help="Not by name."),
     click.option(
-        "--batch-size", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Rows a transaction."
+        "--batch-size", default=100, show_default=True, type=click.IntRange(1, 100_000), help="Rows a transaction."
     ),
     click.option("--map", "maps", multiple=True, metavar="FIELD=COLUMN", help='Such as parcel_id="Parcel ID"; repeat.'),
     click.option("--refresh", is_flag=True, help="Scrape known parcels again; unchanged pages go no further."),
@@ -98,7 +98,16 @@ def import_file(settings: Settings, file: str, how: How, stop: object = None) ->
     echo(importer.tally.in_words(), err=True)
     if rejects.count:
         echo(rejects.in_words(), err=True)
+    _warn(importer)
     return importer
+
+
+def _warn(importer: Importer) -> None:
+    """Say what cannot be delivered as it is, and the two ways to put it right."""
+    if words := importer.tally.warning():
+        echo(f"Warning: {words}", err=True)
+        again = f"`lienworker tasks fill --import {importer.import_id} --state STATE --county COUNTY`"
+        echo(f"Name them with --state and --county (the same import again does it), or later: {again}.", err=True)
 
 
 def _try_out(settings: Settings, file: str, how: How) -> None:
@@ -122,7 +131,10 @@ def _try_out(settings: Settings, file: str, how: How) -> None:
 
     _show_mapping(file, how)
     importer = _importer(settings, file, how)
-    echo(importer.try_out(note, is_known).in_words() + " (dry run: nothing was touched)", err=True)
+    tally = importer.try_out(note, is_known)
+    echo(tally.in_words() + " (dry run: nothing was touched)", err=True)
+    if words := tally.warning():
+        echo(f"Warning: {words} Name them with --state and --county.", err=True)
 
 
 def _show_mapping(file: str, how: How) -> None:

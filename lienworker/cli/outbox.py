@@ -10,19 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lienworker.cli.common import (
-    json_option,
-    load_settings,
-    open_folder,
-    plural,
-    print_rows,
-    shown,
-    since_option,
-    with_options,
-)
+from lienworker.cli.common import json_option, load_settings, open_folder, print_rows, shown, since_option, with_options
 from lienworker.cli.output import confirm, echo, print_json
 from lienworker.cli.progress import Progress
-from lienworker.text_safety import redacted
+from lienworker.text_safety import plural, redacted
 
 if TYPE_CHECKING:
     from lienworker.operator.rows import RowFilter

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from lienworker.cli.common import json_option, load_settings, open_folder, plural, print_rows, shown, with_options
+from lienworker.cli.common import json_option, load_settings, open_folder, print_rows, shown, with_options
 from lienworker.cli.output import echo, print_json, print_json_list, standard_output
 from lienworker.cli.tasks import filter_of
+from lienworker.text_safety import plural
 
 _COLUMNS = ("task_id", "parcel_id", "platform", "county", "owner_name", "property_address", "total_due", "scraped_at")
 

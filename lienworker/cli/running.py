@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lienworker.cli.common import load_settings, open_folder, plural
+from lienworker.cli.common import load_settings, open_folder
 from lienworker.cli.intake import how_of, import_file, intake_options
 from lienworker.cli.output import echo
 from lienworker.cli.progress import Progress
+from lienworker.text_safety import plural
 
 if TYPE_CHECKING:
     from lienworker.settings import Settings

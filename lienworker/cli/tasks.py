@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lienworker.cli.common import (
-    json_option,
-    load_settings,
-    open_folder,
-    plural,
-    print_rows,
-    print_table,
-    shown,
-    with_options,
-)
+from lienworker.cli.common import json_option, load_settings, open_folder, print_rows, print_table, shown, with_options
 from lienworker.cli.output import confirm, echo, print_json
+from lienworker.text_safety import plural
 
 if TYPE_CHECKING:
     from lienworker.operator.tasks import Done
@@ -137,8 +131,49 @@ def cancel(task_ids: tuple[str, ...], everything: bool, yes: bool, **options: An
     _report("cancelled", cancel_tasks(ids, what), "not waiting, or in a worker's hands")
 
 
+@tasks.command(epilog="Example: lienworker tasks fill --import 3 --state FL --county Dixie")
+@click.argument("task_ids", nargs=-1, metavar="[ID]...")
+@click.option("--state", help="The state of those that have none; unset: as their addresses tell.")
+@click.option("--county", help="The county of those that have none; unset: as their addresses tell.")
+@click.option("--import", "import_id", type=int, metavar="N", help="Those of this import.")
+@click.option("--platform", help="Those of this platform.")
+@click.option("--text", help="Those with this in their id, parcel id or URL.")
+@click.option("--all", "everything", is_flag=True, help="All tasks.")
+def fill(task_ids: tuple[str, ...], state: str | None, county: str | None, everything: bool, **options: Any) -> None:
+    """Fill in the state and the county of tasks and results that lack them.
+
+    A Gateway takes no result without both. Those that were parked for it go out then. What a task or a result says
+    already stays as it is. Exit 1 if there was nothing to fill in.
+    """
+    from lienworker.intake.fields import check_county, check_state
+    from lienworker.operator.keys import fill as fill_in
+    from lienworker.operator.keys import keys_to_fill
+    from lienworker.outbox.keys import Keys
+    from lienworker.platforms import registry_with
+
+    settings = load_settings()
+    given = Keys(
+        state and _checked(check_state, state, "--state"), county and _checked(check_county, county, "--county")
+    )
+    ids, what = _chosen(task_ids, everything, options, _STATUSES)
+    known = keys_to_fill(registry_with(settings.platforms_folder), ids, given)
+    done = fill_in(open_folder(settings), known, what)
+    words = f"{plural(len(done.task_ids), 'task')} filled in"
+    echo(words + (f"; {plural(done.released, 'parked result')} can be delivered now." if done.released else "."))
+    sys.exit(0 if done.task_ids else 1)
+
+
+def _checked(check: Callable[[Any], str], value: str, option: str) -> str:
+    from lienworker.intake.rows import BadRowError
+
+    try:
+        return check(value)
+    except BadRowError as problem:
+        raise click.BadParameter(problem.detail, param_hint=option) from None
+
+
 def _chosen(
-    task_ids: tuple[str, ...], everything: bool, options: dict[str, Any], statuses: tuple[str, ...]
+    task_ids: tuple[str, ...], everything: bool, options: dict[str, Any], statuses: Sequence[str]
 ) -> tuple[list[str], str]:
     """The tasks that are meant, and how that was said."""
     from lienworker.queries.filters import find_task_ids

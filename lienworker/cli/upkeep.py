@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lienworker.cli.common import load_settings, open_folder, plural
+from lienworker.cli.common import load_settings, open_folder
 from lienworker.cli.output import echo
 from lienworker.cli.progress import Progress
+from lienworker.text_safety import plural
 
 if TYPE_CHECKING:
     from lienworker.data_folder import DataFolder

@@ -150,6 +150,11 @@ def connect(path: Path) -> None:
         )
 
 
+def current_folder() -> DataFolder:
+    """Return the data folder whose database this process has open."""
+    return DataFolder(Path(database.database).parent)
+
+
 def close() -> None:
     """Closes this thread's connection; the next use opens a new one."""
     if not database.is_closed():

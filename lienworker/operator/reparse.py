@@ -98,7 +98,17 @@ class Reparse:
         if self._wanted.platform and platform not in (None, self._wanted.platform):
             return None
         scraped = Scraped(row, page, outcome, int(1000 * (time.perf_counter() - started)))
-        return Reread(scraped, status, _has_changed(scraped, result(task_id) if status == "completed" else None))
+        return Reread(scraped, status, self._has_changed(scraped, result(task_id) if status == "completed" else None))
+
+    def _has_changed(self, scraped: Scraped, before: dict[str, Any] | None) -> bool:
+        if isinstance(scraped.outcome, PageError):
+            return False
+        if before is None:
+            return True
+        new = result_of(self._registry, scraped)
+        if any(getattr(new, name) != before[name] for name in _ABOUT):
+            return True
+        return bool(json.loads(json.dumps(new.data)) != before["data"])
 
     def _parse(self, row: Claimed, page: PageRecord) -> ParsedPage | PageError:
         try:
@@ -116,7 +126,7 @@ class Reparse:
         if self._dry_run or not group:
             return
         # Made once: the file for people says the very same as the row, to the millisecond.
-        made = {item.scraped.row.task_id: result_of(item.scraped) for item in group if item.has_changed}
+        made = {item.scraped.row.task_id: result_of(self._registry, item.scraped) for item in group if item.has_changed}
         for changed in made.values():
             show_pending(self._folder, changed)
         with write("reparse"):
@@ -170,17 +180,6 @@ class Reparse:
 def _is_healed(place: Place, seen: list[tuple[str, int]]) -> bool:
     """Whether a paused county goes on: its newest pages decide, for older ones were whole all the time."""
     return drift.resume(place, [mask for _, mask in sorted(seen)])
-
-
-def _has_changed(scraped: Scraped, before: dict[str, Any] | None) -> bool:
-    if isinstance(scraped.outcome, PageError):
-        return False
-    if before is None:
-        return True
-    new = result_of(scraped)
-    if any(getattr(new, name) != before[name] for name in _ABOUT):
-        return True
-    return bool(json.loads(json.dumps(new.data)) != before["data"])
 
 
 def _run_page(row: Claimed, outcome: ParsedPage | PageError) -> RunPage:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lienworker.db.database import all_rows, execute_many, write
 from lienworker.hostnames import host_of, route_of, site_of
 from lienworker.outbox import transitions
+from lienworker.outbox.keys import Filled, Keys, fill_keys
 from lienworker.outbox.pacing import Politeness, know_hosts
 from lienworker.outbox.pauses import DriftHolds
 from lienworker.outbox.rows import Entry
@@ -18,11 +19,15 @@ from lienworker.store.tasks import NewTask
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """How many tasks were new, known already, and known but sent round again."""
+    """How many tasks were new, known already, and known but sent round again; and what known ones learned."""
 
     added: int = 0
     known: int = 0
     refreshed: int = 0
+    #: Known tasks that were not urgent before.
+    lifted: int = 0
+    #: Known tasks that lacked a state, a county or a parcel id and have it now.
+    filled: Filled = field(default_factory=Filled)
 
 
 def register_task(task: NewTask, *, refresh: bool = False, politeness: Politeness | None = None) -> Registered:
@@ -47,9 +52,14 @@ def register_in_transaction(
         transitions.add([_first_row(task_id, task, routes[task_id], paused) for task_id, task in new.items()])
     found_again = tasks.give_addresses({task_id: by_id[task_id] for task_id in known})
     refreshed = _refresh({task_id: by_id[task_id] for task_id in (known if refresh else found_again)}, paused)
-    _lift([task_id for task_id in known if by_id[task_id].queue == "urgent"])
+    lifted = _lift([task_id for task_id in known if by_id[task_id].queue == "urgent"])
     _join_import(by_id, known)
-    return Registered(len(new), len(batch) - len(new) - refreshed, refreshed)
+    filled = fill_keys({task_id: _keys_of(by_id[task_id]) for task_id in known})
+    return Registered(len(new), len(batch) - len(new) - refreshed, refreshed, lifted, filled)
+
+
+def _keys_of(task: NewTask) -> Keys:
+    return Keys(task.state, task.county, task.parcel_id)
 
 
 def _first_row(task_id: str, task: NewTask, host: str, paused: DriftHolds, generation: int = 1) -> Entry:
@@ -73,10 +83,11 @@ def _refresh(known: Mapping[str, NewTask], paused: DriftHolds) -> int:
     return len(rows)
 
 
-def _lift(task_ids: Sequence[str]) -> None:
-    """Known tasks that are urgent now overtake, too."""
+def _lift(task_ids: Sequence[str]) -> int:
+    """Let known tasks overtake that are urgent now; return how many were not before."""
     transitions.make_urgent(task_ids)
-    execute_many("UPDATE tasks SET queue = 'urgent' WHERE task_id = ?", ((task_id,) for task_id in task_ids))
+    sql = "UPDATE tasks SET queue = 'urgent' WHERE task_id = ? AND queue <> 'urgent'"
+    return execute_many(sql, ((task_id,) for task_id in task_ids)) if task_ids else 0
 
 
 def _join_import(by_id: Mapping[str, NewTask], known: set[str]) -> None:

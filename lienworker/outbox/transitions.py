@@ -20,6 +20,8 @@
                        PARKED                 from WAITING, HELD
 ```
 
+A result that was parked because a part of its key was missing goes back to WAITING or HELD with `complete_key`.
+
 Out of a final state there are two ways: `reopen_report` (the hub hands out a task again that ended here, so it is told
 the end once more) and `purge` (the row is old, nothing of it is owed to anybody, and it is counted as purged).
 
@@ -260,6 +262,20 @@ def replay(row_ids: Iterable[int]) -> int:
         " AND reason IS NOT 'raw_discarded'"
     )
     return execute_many(sql, ((now_ms(), row_id) for row_id in row_ids))
+
+
+def complete_key(task_id: str, parcel_key: str, state: State, reason: str | None) -> int:
+    """Give a task's results the key that they lacked; PARKED for that to where uploads begin. Return how many."""
+    execute(
+        "UPDATE outbox SET parcel_key = ? WHERE task_id = ? AND topic = 'upload_result' AND parcel_key IS NULL"
+        " AND state IN ('waiting', 'held', 'parked')",
+        (parcel_key, task_id),
+    )
+    return execute(
+        f"UPDATE outbox SET state = ?, reason = ?, blame = 0, finished_at = NULL, due_at = {_WHEN_SENDABLE}"
+        " WHERE task_id = ? AND topic = 'upload_result' AND state = 'parked' AND reason = 'incomplete_key'",
+        (state, reason, now_ms(), task_id),
+    ).rowcount
 
 
 def discard(row_ids: Sequence[int]) -> int:

@@ -48,6 +48,8 @@ def _command(group: dict[str, Any]) -> str | None:
     """None where a replay of these alone can deliver nothing: their raw file will not go, or has to go first."""
     if group["reason"] in {"raw_discarded", "raw_parked"}:
         return None
+    if group["reason"] == "incomplete_key":  # as it is, it would be parked again
+        return "lienworker tasks fill --all --state STATE --county COUNTY"
     chosen = ["--fingerprint", group["fingerprint"]] if group["fingerprint"] else []
     if not chosen:
         chosen = [*(["--reason", group["reason"]] if group["reason"] else []), "--topic", group["topic"]]

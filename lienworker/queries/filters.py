@@ -25,13 +25,14 @@ class TaskFilter:
     source: str | None = None
     reason: str | None = None
     text: str | None = None
+    import_id: int | None = None
 
     @property
     def is_empty(self) -> bool:
         return self == TaskFilter()
 
     def in_words(self) -> str:
-        names = ("status", "queue", "platform", "state", "county", "source", "reason", "text")
+        names = ("status", "queue", "platform", "state", "county", "source", "reason", "text", "import_id")
         return " ".join(f"{name}={value}" for name in names if (value := getattr(self, name)) is not None) or "all"
 
 
@@ -42,7 +43,7 @@ def find_tasks(wanted: TaskFilter, limit: int | None = None, offset: int = 0) ->
     yield from map(without_secrets, dicts(query))
 
 
-def find_task_ids(wanted: TaskFilter, statuses: tuple[str, ...]) -> list[str]:
+def find_task_ids(wanted: TaskFilter, statuses: Sequence[str]) -> list[str]:
     query = Task.select(Task.task_id).where(Task.status.in_(statuses), *_conditions(Task, wanted))
     return [row[0] for row in tuples(query)]
 
@@ -68,7 +69,7 @@ def _value_of(name: str) -> Any:
 
 
 def _conditions(model: Any, wanted: TaskFilter) -> list[Any]:
-    names = ("status", "queue", "platform", "state", "source", "reason")
+    names = ("status", "queue", "platform", "state", "source", "reason", "import_id")
     chosen = [
         getattr(model, name) == value for name in names if (value := getattr(wanted, name)) and hasattr(model, name)
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from lienworker.db.database import write
+from lienworker.db.database import current_folder, write
 from lienworker.errors import InputError, PageError
 from lienworker.hostnames import host_of
 from lienworker.intake.read import read_parcels
@@ -16,10 +16,13 @@ from lienworker.intake.rows import Defaults, ParcelRow, Reject, RejectsFile
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, register_in_transaction
 from lienworker.platforms import Registry, Target
+from lienworker.platforms.catalog.registry import FALLBACK
 from lienworker.store.imports import finish_import, record_progress, running_import
+from lienworker.store.pending import make_again
 from lienworker.store.tasks import DEFAULT_PRIORITY, NewTask
+from lienworker.text_safety import plural
 
-DEFAULT_BATCH = 1000
+DEFAULT_BATCH = 100
 _MOST_HOSTS = 10_000
 #: Characters of further columns after which a batch is stored, however few its rows: as objects they take up to 25
 #: times as much memory, and a row may have a megabyte of them.
@@ -35,17 +38,39 @@ class Tally:
     known: int = 0
     refreshed: int = 0
     rejected: int = 0
+    #: Known tasks that are urgent now, and known tasks that learned a state, a county or a parcel id.
+    lifted: int = 0
+    filled: int = 0
+    #: Results that were parked for want of these, and go out now.
+    released: int = 0
+    #: Rows without a state or a county whose address does not tell it: see `warning`.
+    placeless: int = 0
 
     def count(self, registered: Registered) -> None:
         self.added += registered.added
         self.known += registered.known
         self.refreshed += registered.refreshed
+        self.lifted += registered.lifted
+        self.filled += len(registered.filled.task_ids)
+        self.released += registered.filled.released
 
     def in_words(self) -> str:
         parts = [f"{self.added:,} new", f"{self.known:,} already known"]
         parts += [f"{self.refreshed:,} to be refreshed"] if self.refreshed else []
         parts += [f"{self.rejected:,} rejected"] if self.rejected else []
-        return f"{self.rows:,} rows: {', '.join(parts)}"
+        parts += [f"{self.lifted:,} moved to the queue urgent"] if self.lifted else []
+        parts += [f"{self.filled:,} learned their state, county or parcel id"] if self.filled else []
+        parts += [f"{self.released:,} parked results can be delivered now"] if self.released else []
+        return f"{plural(self.rows, 'row')}: {', '.join(parts)}"
+
+    def warning(self) -> str | None:
+        """Say that results may come to nothing for want of a state and a county, and what to do about it."""
+        if not self.placeless:
+            return None
+        return (
+            f"{self.placeless:,} of {plural(self.rows, 'row')} have no state or no county, and their addresses do not"
+            " tell: a Gateway takes no such result, unless its page says where the parcel is."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +96,7 @@ class Importer:
         self._source = source
         self._how = how
         self._politeness: dict[str, Politeness] = {}
+        self._platforms: dict[str, str | None] = {}
 
     def run(self, rejects: RejectsFile, progress: Callable[[Tally], None] = lambda tally: None) -> Tally:
         """Stores the file's tasks. What was committed before an error stays; the same file again adds the rest."""
@@ -107,10 +133,14 @@ class Importer:
         for task in batch:
             task.import_id = self.import_id
         with write("import"):
-            self.tally.count(register_in_transaction(batch, refresh=self._how.refresh, politeness=self._politeness))
+            done = register_in_transaction(batch, refresh=self._how.refresh, politeness=self._politeness)
+            self.tally.count(done)
             record_progress(self.import_id, self.tally)
+        for task_id in done.filled.task_ids:
+            make_again(current_folder(), task_id)
         if len(self._politeness) > _MOST_HOSTS:  # a list of a million sites: they are asked about again
             self._politeness.clear()
+            self._platforms.clear()
 
     def _batches(self, rejects: RejectsFile) -> Iterator[list[NewTask]]:
         batch: list[NewTask] = []
@@ -146,17 +176,27 @@ class Importer:
         except PageError as problem:
             return Reject(row.line, problem.reason, problem.detail, str(row.parcel_id or ""))
         self._learn_politeness(row.platform, url)
+        state, county = self._place(row, url)
         return NewTask(
             source="local_file",
             url=url,
             platform=row.platform,
-            state=row.state,
-            county=row.county,
+            state=state,
+            county=county,
             parcel_id=row.parcel_id,
             queue=row.queue or "default",
             priority=row.priority or DEFAULT_PRIORITY,
             target=row.extra,
         )
+
+    def _place(self, row: ParcelRow, url: str) -> tuple[str | None, str | None]:
+        """Return the state and the county of a row: what it says, else what its address is known to tell."""
+        if row.state and row.county:
+            return row.state, row.county
+        told = self._registry.place(row.platform or self._platforms[host_of(url)] or FALLBACK, url)
+        state, county = row.state or told.state, row.county or told.county
+        self.tally.placeless += not (state and county)
+        return state, county
 
     def _build_url(self, row: ParcelRow) -> str:
         target = Target(row.platform, row.state, row.county, row.parcel_id, None, row.extra)
@@ -177,6 +217,7 @@ class Importer:
         except PageError:  # said when the page is parsed; the host is still to be treated politely
             platform = None
         self._politeness[host] = Politeness(platform.delay, platform.concurrency) if platform else Politeness()
+        self._platforms[host] = platform.name if platform else None
 
 
 def _weight(extra: Mapping[str, Any]) -> int:

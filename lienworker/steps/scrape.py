@@ -35,6 +35,7 @@ from lienworker.outbox.states import Topic
 from lienworker.platforms import Page, ParsedPage, Registry, Target
 from lienworker.platforms.catalog.guarded import parse_here, parse_in_child
 from lienworker.platforms.catalog.lists import is_list
+from lienworker.platforms.core.addresses import AddressPlace
 from lienworker.steps import drift
 from lienworker.steps.drift import Sighting, mask_of
 from lienworker.steps.follow import add_parcels, parcels_wanted
@@ -247,7 +248,7 @@ class ReadyToStore:
 
 
 def make_ready(context: ScrapeContext, group: Sequence[Scraped]) -> ReadyToStore:
-    results = {item.row.id: result_of(item) for item in group if isinstance(item.outcome, ParsedPage)}
+    results = {item.row.id: result_of(context.registry, item) for item in group if isinstance(item.outcome, ParsedPage)}
     for result in results.values():
         show_pending(context.folder, result)
     followed = {item.row.id: parcels for item in group if (parcels := _parcels_of(context, item))}
@@ -281,19 +282,20 @@ def show_pending(folder: DataFolder, result: NewResult) -> None:
         write_pending(folder, result.as_row())
 
 
-def result_of(item: Scraped) -> NewResult:
-    """What the task says about its parcel comes first; what it does not say, the page does."""
+def result_of(registry: Registry, item: Scraped) -> NewResult:
+    """What the task says about its parcel comes first; what it does not say, its address or the page does."""
     assert isinstance(item.outcome, ParsedPage)
     assert item.page is not None
     row, record = item.row, item.outcome.record
     stays_here = is_list(record)
+    told = AddressPlace() if row.state and row.county else registry.place(item.outcome.platform, item.page.url)
     return NewResult(
         task_id=row.task_id,
         generation=row.generation,
         parcel_id=row.parcel_id or _text(record.get("parcel_id")),
         platform=item.outcome.platform,
-        state=row.state or _text(record.get("state")),
-        county=row.county or _text(record.get("county")),
+        state=row.state or told.state or _text(record.get("state")),
+        county=row.county or told.county or _text(record.get("county")),
         data=record,
         json_path=None if stays_here else pending_path(row.task_id),
         html_path=item.page.path,
@@ -321,6 +323,7 @@ def _store_results(made: Sequence[tuple[Claimed, NewResult]]) -> set[int]:
     mine = transitions.end_all([row for row, _ in made])
     kept = [(row, result) for row, result in made if row.id in mine]
     save_result(*(result for _, result in kept))
+    tasks.learn_keys([result for row, result in kept if not (row.state and row.county and row.parcel_id)])
     tasks.mark_completed(*(row.task_id for row, _ in kept), tries=1)
     deliver(kept)
     after_commit(lambda: _say_completed(kept))

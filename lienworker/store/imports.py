@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from lienworker.data_folder import together, try_lock
 from lienworker.db.clock import rfc3339
-from lienworker.db.database import database, execute, write
+from lienworker.db.database import current_folder, execute, write
 from lienworker.db.models import Import, dicts
 
 
@@ -22,7 +22,7 @@ def running_import(name: str) -> Iterator[int]:
 
 
 def _lock() -> Path:
-    return Path(database.database).parent / "import.lock"
+    return current_folder().root / "import.lock"
 
 
 def _is_anybody_importing() -> bool:

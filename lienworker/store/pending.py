@@ -88,7 +88,7 @@ def heal(folder: DataFolder, anybody_works: Callable[[], bool]) -> tuple[int, in
             and (about.st_mtime < flushed or _looks_whole(folder.root / json_path))
         )
         if not is_sound:
-            made += _make_again(folder, task_id)
+            made += make_again(folder, task_id)
     old = [name for name, about in there.items() if about.st_mtime < young]
     for name in old:
         (folder.pending / name).unlink(missing_ok=True)
@@ -111,8 +111,11 @@ def _looks_whole(path: Path) -> bool:
     return content.startswith(b"{\n") and content.endswith(b"\n}\n") and b"\0" not in content
 
 
-def _make_again(folder: DataFolder, task_id: str) -> bool:
-    """Unless it was delivered meanwhile: whoever delivers it commits first and removes the file then."""
+def make_again(folder: DataFolder, task_id: str) -> bool:
+    """Write a result's file anew, unless it was delivered meanwhile.
+
+    Whoever delivers it commits first and removes the file then.
+    """
     unsynced = "SELECT * FROM results WHERE task_id = ? AND synced = 0 AND json_path IS NOT NULL"
     row = next(dict_rows(unsynced, (task_id,)), None)
     if row is None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from lienworker.db.clock import rfc3339
 from lienworker.db.database import all_rows, execute, execute_many, storable
@@ -122,6 +122,32 @@ def _about(task: NewTask) -> tuple[Any, ...]:
 def join_import(task_ids: Iterable[str], import_id: int) -> None:
     """Makes an import answer for tasks that it named and that were known already."""
     execute_many("UPDATE tasks SET import_id = ? WHERE task_id = ?", ((import_id, task_id) for task_id in task_ids))
+
+
+class LearnedKeys(Protocol):
+    """What a page or its address told of a task's parcel."""
+
+    @property
+    def task_id(self) -> str: ...
+    @property
+    def state(self) -> str | None: ...
+    @property
+    def county(self) -> str | None: ...
+    @property
+    def parcel_id(self) -> str | None: ...
+
+
+def learn_keys(found: Sequence[LearnedKeys]) -> None:
+    """Tell tasks that came without them where their parcels are, so that lists and figures by county know, too.
+
+    Part of the transaction that stores the results. The platform stays as the task said it, or open: a better one may
+    read its page tomorrow.
+    """
+    execute_many(
+        "UPDATE tasks SET state = coalesce(nullif(state, ''), ?), county = coalesce(nullif(county, ''), ?),"
+        " parcel_id = coalesce(nullif(parcel_id, ''), ?) WHERE task_id = ?",
+        ((item.state, item.county, item.parcel_id, item.task_id) for item in found),
+    )
 
 
 def mark_processing(task_ids: Sequence[str]) -> None:

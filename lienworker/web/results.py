@@ -25,7 +25,8 @@ _CHUNK = 256 * 1024
 
 
 def filter_of(question: Question) -> TaskFilter:
-    return TaskFilter(**{name: question.text(name) for name in FILTERS})
+    words: dict[str, Any] = {name: question.text(name) for name in FILTERS}
+    return TaskFilter(**words)
 
 
 def results(_place: Place, question: Question) -> Page:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lienworker.errors import HeavyPageError, PageError
 from lienworker.platforms.catalog.builtin import BUILT_IN
+from lienworker.platforms.core.addresses import AddressPlace
 from lienworker.platforms.core.base import Page, Platform, Target
 from lienworker.platforms.core.clean import compact
 from lienworker.platforms.core.record import Record, in_order
@@ -80,6 +81,17 @@ class Registry:
     def for_page(self, page: Page) -> Platform:
         found = next((platform for platform in self._specific() if _says_yes(platform, "recognises", page)), None)
         return found or self.get(FALLBACK)
+
+    def place(self, platform: str | None, url: str) -> AddressPlace:
+        """Return the state and the county that an address tells, as its platform reads it."""
+        try:
+            chosen = self.get(platform) if platform else self.for_url(url) or self.get(FALLBACK)
+            return chosen.place(url)
+        except PageError:  # an unknown platform is said where the page is parsed
+            return AddressPlace()
+        except Exception:
+            logger.exception("platform %s failed on the place of %s", platform or "of this address", url)
+            return AddressPlace()
 
     def choose(self, page: Page, target: Target) -> Platform:
         """The target's own word first, then the address, then what the page looks like."""

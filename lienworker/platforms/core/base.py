@@ -18,6 +18,7 @@ from parsel import Selector
 from w3lib.encoding import html_to_unicode, resolve_encoding
 
 from lienworker.errors import HeavyPageError, PageError
+from lienworker.platforms.core.addresses import AddressPlace, place_of_address
 from lienworker.platforms.core.bounds import too_complex
 from lienworker.platforms.core.overload import check_attributes, check_bytes, check_text
 from lienworker.platforms.core.record import Record
@@ -156,6 +157,14 @@ class Platform(ABC):
     def build_url(self, target: Target) -> str | None:
         """The address of a target's page, or None where the target does not say enough."""
         return None
+
+    def place(self, url: str) -> AddressPlace:
+        """Return the state and the county that an address of this platform tells.
+
+        A result needs both to be delivered. A platform of one county overrides this, so that its lists need not name
+        them.
+        """
+        return place_of_address(url)
 
     @abstractmethod
     def parse(self, page: Page, target: Target) -> Record:
