@@ -32,6 +32,8 @@ PUT_INTO_SQL = {
     "conditions": "a text of this module with question marks",
     "inner": "a text of this module with question marks",
     "rest": "a text of this module with question marks",
+    "ids": "a text of this module with question marks",
+    "order": "one of two texts of this module",
     "marks": "question marks",
     "most": "a number, formatted as one",
     "table": "a name that this program's own schema gives",

@@ -58,7 +58,7 @@ def cli() -> None:
     First steps:
       lienworker demo                 see it work on the bundled county
       lienworker run parcels.csv      scrape a file of parcels to the end
-      lienworker results export --format csv --output results.csv
+      lienworker results export --output results.csv
     """
 
 

@@ -66,7 +66,7 @@ def _write(path: Path, text: str) -> None:
 
     try:
         with users_file(path) as out:
-            out.write(storable(text))
+            out.write(storable(text).encode())
     except OSError as problem:
         raise InputError(f"{path} cannot be written: {problem.strerror}.") from None
     echo(f"Written: {path}", err=True)

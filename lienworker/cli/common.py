@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lienworker.cli.output import echo, print_json
-from lienworker.text_safety import visible, without_passwords
+from lienworker.text_safety import plural, visible, without_passwords
 
 if TYPE_CHECKING:
     from lienworker.data_folder import DataFolder
@@ -45,6 +45,27 @@ def since_option(what: str) -> Callable[[F], F]:
     """`--since`: a day or a time, as this program prints it."""
     words = f"Only {what} from then on: a day such as 2026-01-31, or a time (UTC)."
     return click.option("--since", "since_ms", type=_Moment(), help=words)
+
+
+def import_option(what: str) -> Callable[[F], F]:
+    """`--import`: what one file brought, by the number that `lienworker imports list` shows."""
+    return click.option("--import", "import_id", type=int, metavar="N", help=f"Only {what} of this import.")
+
+
+def list_options(function: F) -> F:
+    """`--limit` and `--reverse`, as every list has them."""
+    reverse = click.option("--reverse", is_flag=True, help="Oldest first.")
+    limit = click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="How many at most.")
+    return limit(reverse(function))
+
+
+def print_total(shown_rows: int, limit: int, noun: str, count: Callable[[], int]) -> None:
+    """End a list with how many there are; what was not cut need not be counted again."""
+    total = count() if shown_rows >= limit else shown_rows
+    if total > shown_rows:
+        echo(f"{shown_rows:,} of {plural(total, noun)}; --limit {total} shows all.", err=True)
+    elif total:
+        echo(f"{plural(total, noun)}.", err=True)
 
 
 def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:

@@ -7,11 +7,13 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from lienworker.data_folder import DataFolder
-from lienworker.queries.filters import TaskFilter, find_results
+from lienworker.queries.filters import TaskFilter
+from lienworker.queries.lists import each_result
 from lienworker.settings import Settings
 from lienworker.store.counts import failures, task_counts
 from lienworker.testing.county.site import DemoSite, demo_site
@@ -65,7 +67,7 @@ def _demo_settings(settings: Settings, root: Path) -> Settings:
 
 def _show_one(say: Callable[[str], None]) -> None:
     """One result, so that a newcomer sees what all this is for."""
-    for row in find_results(TaskFilter(), limit=1):
+    for row in islice(each_result(TaskFilter()), 1):
         data = row["data"]
         liens, sales = len(data.get("liens", [])), len(data.get("sales", []))
         say(f"For example {row['parcel_id']}: {data.get('owner_name')}, {data.get('property_address')},")

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from lienworker.cli.common import json_option, load_settings, open_folder, print_rows, shown, with_options
+from lienworker.cli.common import (
+    import_option,
+    json_option,
+    list_options,
+    load_settings,
+    open_folder,
+    print_rows,
+    print_total,
+    shown,
+    since_option,
+    with_options,
+)
 from lienworker.cli.output import echo, print_json, print_json_list, standard_output
 from lienworker.cli.tasks import filter_of
 from lienworker.text_safety import plural
+
+if TYPE_CHECKING:
+    from lienworker.queries.export import Shape
+    from lienworker.queries.filters import TaskFilter
 
 _COLUMNS = ("task_id", "parcel_id", "platform", "county", "owner_name", "property_address", "total_due", "scraped_at")
 
@@ -20,29 +37,35 @@ _filters = with_options(
     click.option("--platform", help="Only results of this platform."),
     click.option("--state", help="Only results of this state."),
     click.option("--county", help="Only results of this county."),
-    click.option("--text", help="Only results with this in their task id or parcel id."),
+    click.option("--text", help="Only results with this in their task id, parcel id or data."),
+    click.option("--queue", type=click.Choice(["urgent", "default"]), help="Only results of tasks in this queue."),
+    import_option("results"),
+    since_option("results made"),
 )
 
 
-@click.group(epilog="Example: lienworker results export --format csv --output results.csv")
+@click.group(epilog="Example: lienworker results export --output results.csv")
 def results() -> None:
     """Look at results, export them, archive the pending files."""
 
 
 @results.command("list", epilog="Example: lienworker results list --county Dixie --json")
 @_filters
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="How many at most.")
+@list_options
 @json_option
-def list_(limit: int, as_json: bool, **options: Any) -> None:
-    """List results, oldest first."""
-    from lienworker.queries.filters import find_results, list_results
+def list_(limit: int, reverse: bool, as_json: bool, **options: Any) -> None:
+    """List results, newest first."""
+    from lienworker.queries.lists import count_results, each_result, each_result_in_short
 
     open_folder(load_settings())
     wanted = filter_of(options)
     if as_json:
-        print_json_list(find_results(wanted, limit))
-    else:
-        print_rows(list_results(wanted, limit, _OF_DATA), _COLUMNS, as_json=False, nothing="No such results.")
+        print_json_list(islice(each_result(wanted, oldest_first=reverse), limit))
+        return
+    found = list(islice(each_result_in_short(wanted, oldest_first=reverse), limit))
+    rows = [{**row, **{name: row["data"].get(name) for name in _OF_DATA}} for row in found]
+    print_rows(rows, _COLUMNS, as_json=False, nothing="No such results.")
+    print_total(len(rows), limit, "result", lambda: count_results(wanted))
 
 
 @results.command(epilog="Example: lienworker results show p-0a1b2c…")
@@ -70,34 +93,48 @@ def print_result(found: dict[str, Any]) -> None:
     print_json(found["data"])
 
 
-@results.command(epilog="Example: lienworker results export --format csv --output results.csv")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["json", "jsonl", "csv"]),
-    default="jsonl",
-    show_default=True,
-    help="What to write.",
-)
+@results.command(epilog="Example: lienworker results export --output results.xlsx --county Dixie --since 2026-01-31")
 @click.option("--output", default="-", help="The file to write; - is standard output.", show_default=True)
+@click.option("--format", "form", type=click.Choice(["csv", "json", "jsonl", "xlsx"]), help="Not by the file's name.")
+@click.option("--fields", help="Only these columns, with commas, such as parcel_id,owner_name,total_due.")
+@click.option("--bom", is_flag=True, help="Mark a CSV as UTF-8, as Excel wants it.")
 @_filters
-def export(form: str, output: str, **options: Any) -> None:
-    """Export results to a file, streamed. A file appears whole or not at all."""
+def export(output: str, form: str | None, fields: str | None, bom: bool, **options: Any) -> None:
+    """Export results to a file, streamed. It appears whole or not at all.
+
+    The format follows the name: .csv, .json, .jsonl or .xlsx (a sheet each for parcels, liens, taxes, values and
+    sales); .gz after it packs. The address and your own columns are in each.
+    """
     from lienworker.queries.export import export as export_results
-    from lienworker.queries.filters import find_results
+    from lienworker.queries.export import items_to_export, shape_of
     from lienworker.store.stale_files import users_file
 
+    is_stream = output == "-" or (Path(output).exists() and not Path(output).is_file())
+    columns = tuple(name.strip() for name in (fields or "").split(",") if name.strip())
+    shape = shape_of(output, form or ("jsonl" if is_stream else None), columns, bom=bom)
     open_folder(load_settings())
     wanted = filter_of(options)
     if output == "-":
-        export_results(lambda: find_results(wanted), form, standard_output())
+        _to_standard_output(wanted, shape)
         return
     try:
         with users_file(Path(output)) as out:
-            n = export_results(lambda: find_results(wanted), form, out)
+            n = export_results(lambda: items_to_export(wanted), shape, out)
     except OSError as problem:
         raise click.ClickException(f"{output} cannot be written: {problem.strerror}.") from None
     echo(f"{plural(n, 'result')} written to {output}", err=True)
+
+
+def _to_standard_output(wanted: TaskFilter, shape: Shape) -> None:
+    from lienworker.queries.export import export as export_results
+    from lienworker.queries.export import export_text, items_to_export
+
+    if sys.stdout.isatty():
+        if shape.format == "xlsx":
+            raise click.UsageError("A workbook is nothing for a terminal: say --output results.xlsx.")
+        export_text(lambda: items_to_export(wanted), shape, standard_output())
+    else:
+        export_results(lambda: items_to_export(wanted), shape, sys.stdout.buffer)
 
 
 @results.command(epilog="Example: lienworker results archive --compress")

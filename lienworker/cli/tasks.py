@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lienworker.cli.common import json_option, load_settings, open_folder, print_rows, print_table, shown, with_options
+from lienworker.cli.common import (
+    import_option,
+    json_option,
+    list_options,
+    load_settings,
+    open_folder,
+    print_rows,
+    print_table,
+    print_total,
+    shown,
+    since_option,
+    with_options,
+)
 from lienworker.cli.output import confirm, echo, print_json
 from lienworker.text_safety import plural
 
@@ -29,15 +42,19 @@ filter_options = with_options(
     click.option("--queue", type=click.Choice(["urgent", "default"]), help="Only tasks in this queue."),
     click.option("--source", type=click.Choice(["gateway", "local_file", "cli"]), help="Only tasks from there."),
     click.option("--text", help="Only tasks with this in their id, parcel id or URL."),
+    import_option("tasks"),
+    since_option("tasks that came"),
 )
 
 
 def filter_of(options: dict[str, Any]) -> TaskFilter:
+    from lienworker.db.clock import rfc3339
     from lienworker.queries.filters import TaskFilter
 
     if len(options.get("text") or "") > _LONGEST_TEXT:
         raise click.UsageError(f"--text is longer than {_LONGEST_TEXT} characters.")
-    return TaskFilter(**options)
+    since_ms = options.pop("since_ms", None)
+    return TaskFilter(**options, since=rfc3339(since_ms) if since_ms is not None else None)
 
 
 @click.group(epilog="Example: lienworker tasks list --status failed")
@@ -47,16 +64,19 @@ def tasks() -> None:
 
 @tasks.command("list", epilog="Example: lienworker tasks list --status failed --county Dixie")
 @filter_options
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="How many at most.")
+@list_options
 @click.option("--offset", default=0, type=click.IntRange(0), help="How many to pass over.")
 @json_option
-def list_(limit: int, offset: int, as_json: bool, **options: Any) -> None:
-    """List tasks, oldest first."""
-    from lienworker.queries.filters import find_tasks
+def list_(limit: int, reverse: bool, offset: int, as_json: bool, **options: Any) -> None:
+    """List tasks, newest first."""
+    from lienworker.queries.lists import count_tasks, each_task
 
     open_folder(load_settings())
-    rows = find_tasks(filter_of(options), limit, offset)
+    wanted = filter_of(options)
+    rows = list(islice(each_task(wanted, oldest_first=reverse), offset, offset + limit))
     print_rows(rows, _COLUMNS, as_json=as_json, nothing="No such tasks.")
+    if not as_json:
+        print_total(offset + len(rows), offset + limit, "task", lambda: count_tasks(wanted))
 
 
 @tasks.command(epilog="Example: lienworker tasks show p-0a1b2c…")
@@ -176,7 +196,7 @@ def _chosen(
     task_ids: tuple[str, ...], everything: bool, options: dict[str, Any], statuses: Sequence[str]
 ) -> tuple[list[str], str]:
     """The tasks that are meant, and how that was said."""
-    from lienworker.queries.filters import find_task_ids
+    from lienworker.queries.lists import task_ids as ids_of
 
     wanted = filter_of(options)
     if sum((bool(task_ids), not wanted.is_empty, everything)) != 1:
@@ -184,7 +204,7 @@ def _chosen(
     open_folder(load_settings())
     if task_ids:
         return list(task_ids), "ids " + " ".join(task_ids)[:500]
-    return find_task_ids(wanted, statuses), wanted.in_words()
+    return ids_of(wanted, statuses), wanted.in_words()
 
 
 def _report(done_words: str, done: Done, left_words: str) -> None:

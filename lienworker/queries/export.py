@@ -1,67 +1,200 @@
-"""Results as JSON, JSON lines or CSV, streamed: memory does not grow with their number."""
+"""Results for other programs: JSON, JSON lines, CSV and Excel, streamed: memory does not grow with their number.
+
+An item has what a result is about (`_ABOUT`), what the operator's own list said of it (`list`: case number, opening
+bid, and what else its columns were), and what the page said (`data`). As JSON it is nested so; as a table it is flat,
+each value under its own name, which is what people join by.
+"""
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, BinaryIO, TextIO
 
+from lienworker.db.database import dict_rows
+from lienworker.errors import InputError
 from lienworker.intake.rows import harmless
+from lienworker.platforms.core.record import CANONICAL
+from lienworker.queries.filters import TaskFilter
+from lienworker.queries.lists import each_result
 from lienworker.text_safety import redacted, without_passwords
 
-Results = Callable[[], Iterable[dict[str, Any]]]
+Items = Callable[[], Iterable[dict[str, Any]]]
 
-#: What every export says about a result besides its data.
-_ABOUT = (
-    "task_id", "parcel_id", "platform", "state", "county", "scraped_at", "fetched_at", "parser_version",
-    "raw_sha256", "html_path", "synced",
+FORMATS = ("csv", "json", "jsonl", "xlsx")
+#: What every export says about a result: first whose it is, last how it came to be.
+_WHOSE = ("task_id", "parcel_id", "platform", "state", "county", "url")
+_HOW = (
+    "queue", "import_id", "scraped_at", "fetched_at", "parser_version", "raw_sha256", "html_path", "synced",
 )  # fmt: skip
+_ABOUT = (*_WHOSE, *_HOW)
 #: Pairs as the page showed them: a column each would make thousands, so they share one.
 _AS_JSON = ("fields",)
+#: What the page says of these is said about the result already; where the two differ, the page's has its own column.
+_SAID_TWICE = frozenset({"parcel_id", "state", "county"})
+#: Parts of a task's target that are ours, not the operator's.
+_OURS = frozenset({"follow", *_WHOSE})
 
 
-def export(results: Results, form: str, out: TextIO) -> int:
-    """Writes all results; gives their number. `results` is asked twice for a CSV, since its header comes first."""
-    writers = {"json": _write_json, "jsonl": _write_jsonl, "csv": _write_csv}
-    return writers[form](results, out)
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How an export is to look."""
+
+    format: str = "jsonl"
+    #: Columns in this order, and no others; none means all.
+    fields: tuple[str, ...] = ()
+    #: A mark at the start of a CSV, by which Excel knows that it is UTF-8.
+    bom: bool = False
+    gzip: bool = False
 
 
-def _write_json(results: Results, out: TextIO) -> int:
+def shape_of(name: str, form: str | None, fields: tuple[str, ...], *, bom: bool) -> Shape:
+    """Return how a file is to be written, by its name unless a format is given."""
+    bare, packed = (name[:-3], True) if name.lower().endswith(".gz") else (name, False)
+    chosen = form or bare.rpartition(".")[2].lower()
+    if chosen not in FORMATS:
+        raise InputError(
+            f"{name} does not say what to write: name it .csv, .json, .jsonl or .xlsx (.gz after it packs), or give"
+            " --format."
+        )
+    if chosen == "xlsx" and packed:
+        raise InputError(f"{name}: a workbook is packed already; leave out .gz.")
+    if bom and chosen != "csv":
+        raise InputError(f"--bom is for CSV, and this would be {chosen}.")
+    return Shape(chosen, fields, bom, packed)
+
+
+def items_to_export(wanted: TaskFilter) -> Iterator[dict[str, Any]]:
+    """Every result that fits, newest first, with the address and the columns of its task."""
+    sql = "SELECT url, queue, import_id, target_json FROM tasks WHERE task_id = ?"
+    for found in each_result(wanted):
+        task = next(dict_rows(sql, (found["task_id"],)), None)
+        if task is None:
+            yield found
+            continue
+        target: dict[str, Any] = json.loads(task.pop("target_json"))
+        yield {**found, **task, "list": {name: value for name, value in target.items() if name not in _OURS}}
+
+
+def export(items: Items, shape: Shape, out: BinaryIO) -> int:
+    """Write all items; return their number. `items` is asked twice for a table, since its header comes first."""
+    if shape.format == "xlsx":
+        from lienworker.queries.workbook import write_workbook
+
+        return write_workbook(items, shape.fields, out)
+    with _text(shape, out) as text:
+        return export_text(items, shape, text)
+
+
+def export_text(items: Items, shape: Shape, out: TextIO) -> int:
+    """The same for the formats that are text."""
+    if shape.format == "csv":
+        return _write_csv(items, shape.fields, out)
+    chosen = table_of(items, shape.fields) if shape.fields else None
+    objects = (chosen.values(item) if chosen else _nested(item) for item in items())
+    return _write_json(objects, out) if shape.format == "json" else _write_jsonl(objects, out)
+
+
+@contextmanager
+def _text(shape: Shape, out: BinaryIO) -> Iterator[TextIO]:
+    packed = gzip.GzipFile(fileobj=out, mode="wb", mtime=0) if shape.gzip else None
+    encoding = "utf-8-sig" if shape.bom else "utf-8"
+    text = io.TextIOWrapper(packed or out, encoding=encoding, newline="")
+    try:
+        yield text
+        text.flush()
+    finally:
+        text.detach()
+        if packed:
+            packed.close()
+
+
+def _write_json(objects: Iterable[dict[str, Any]], out: TextIO) -> int:
     out.write("[")
     n = 0
-    for n, row in enumerate(results(), 1):
-        out.write(("\n" if n == 1 else ",\n") + json.dumps(_item(row), ensure_ascii=False))
+    for n, item in enumerate(objects, 1):
+        out.write(("\n" if n == 1 else ",\n") + json.dumps(item, ensure_ascii=False))
     out.write("\n]\n" if n else "]\n")
     return n
 
 
-def _write_jsonl(results: Results, out: TextIO) -> int:
+def _write_jsonl(objects: Iterable[dict[str, Any]], out: TextIO) -> int:
     n = 0
-    for row in results():
-        out.write(json.dumps(_item(row), ensure_ascii=False) + "\n")
+    for item in objects:
+        out.write(json.dumps(item, ensure_ascii=False) + "\n")
         n += 1
     return n
 
 
-def _write_csv(results: Results, out: TextIO) -> int:
-    columns: dict[str, None] = {}
-    for row in results():
-        columns.update(dict.fromkeys(flatten(row["data"])))
-    names = sorted(columns)
+def _write_csv(items: Items, fields: tuple[str, ...], out: TextIO) -> int:
+    table = table_of(items, fields)
     writer = csv.writer(out)
-    writer.writerow([*_ABOUT, *(f"data.{name}" for name in names)])
+    writer.writerow([harmless(name) for name in table.columns])
     n = 0
-    for row in results():
-        flat = flatten(row["data"])
-        writer.writerow([_cell(row.get(name)) for name in _ABOUT] + [_cell(flat.get(name)) for name in names])
+    for item in items():
         n += 1
+        writer.writerow([_cell(value) for value in table.values(item).values()])
     return n
 
 
-def _item(row: dict[str, Any]) -> dict[str, Any]:
+def _nested(item: Mapping[str, Any]) -> dict[str, Any]:
     """What leaves the database leaves its passwords behind, those of addresses in a county's page, too."""
-    return {**{name: row.get(name) for name in _ABOUT}, "data": redacted(row["data"])}
+    about = {name: redacted(item.get(name)) for name in _ABOUT}
+    return {**about, "list": redacted(item.get("list", {})), "data": redacted(item["data"])}
+
+
+# Items as rows of a table.
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The columns of a table: for each its part of the item (about, list, data) and its name there."""
+
+    columns: dict[str, tuple[str, str]]
+
+    def values(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        parts = {"about": item, "list": item.get("list", {}), "data": flatten(item["data"])}
+        return {column: _plain(parts[part].get(name)) for column, (part, name) in self.columns.items()}
+
+
+def table_of(items: Items, fields: tuple[str, ...], leave_out: frozenset[str] = frozenset()) -> Table:
+    """Look through all items for their columns; raise InputError for a chosen one that is nowhere."""
+    own: dict[str, None] = {}
+    found: dict[str, None] = {}
+    for item in items():
+        own.update(dict.fromkeys(item.get("list", {})))
+        flat = flatten(item["data"])
+        same = {name for name in _SAID_TWICE if flat.get(name) in (None, item.get(name))}
+        found.update(dict.fromkeys(name for name in flat if name not in same and name not in leave_out))
+    columns = {name: ("about", name) for name in _WHOSE}
+    data = {_free(name, "page", _ABOUT): ("data", name) for name in sorted(found, key=_in_order)}
+    columns |= {_free(name, "list", {*_ABOUT, *data}): ("list", name) for name in own}
+    columns |= data | {name: ("about", name) for name in _HOW}
+    return Table({name: columns[_known(name, columns)] for name in fields} if fields else columns)
+
+
+def _free(name: str, prefix: str, taken: Iterable[str]) -> str:
+    return f"{prefix}_{name}" if name in taken else name
+
+
+def _in_order(name: str) -> tuple[bool, int, str]:
+    """As the canonical record has it, then by name; what is JSON comes last."""
+    top = name.partition(".")[0]
+    place = CANONICAL.index(top) if top in CANONICAL else len(CANONICAL)
+    return top in _AS_JSON, place, name
+
+
+def _known(name: str, columns: Mapping[str, Any]) -> str:
+    if name not in columns:
+        near = get_close_matches(name, columns, n=1)
+        raise InputError(f"no result has a field {name!r}.{f' Did you mean {near[0]!r}?' if near else ''}")
+    return name
 
 
 def flatten(data: dict[str, Any]) -> dict[str, Any]:
@@ -74,12 +207,17 @@ def _pairs(data: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
         name = f"{prefix}{key}"
         if isinstance(value, dict) and key not in _AS_JSON:
             yield from _pairs(value, f"{name}.")
-        elif isinstance(value, list) and not any(isinstance(item, dict | list) for item in value):
-            yield name, "; ".join(str(item) for item in value)
-        elif isinstance(value, dict | list):
-            yield name, json.dumps(value, ensure_ascii=False)
         else:
-            yield name, value
+            yield name, _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value of one cell."""
+    if isinstance(value, list) and not any(isinstance(item, dict | list) for item in value):
+        return "; ".join(str(item) for item in value)
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return without_passwords(value) if isinstance(value, str) else value
 
 
 def _cell(value: Any) -> Any:

@@ -1,21 +1,13 @@
-"""Listings for people: tasks and results by what they are looked for."""
+"""What tasks and results are looked for by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import peewee
-
-from lienworker.db.models import Result, Task, dicts, tuples
-from lienworker.store.results import with_data
-from lienworker.store.tasks import without_secrets
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFilter:
-    """What tasks are looked for by; what is None does not count."""
+    """What tasks and results are looked for by; what is None does not count. State and county are without case."""
 
     status: str | None = None
     queue: str | None = None
@@ -26,59 +18,13 @@ class TaskFilter:
     reason: str | None = None
     text: str | None = None
     import_id: int | None = None
+    #: RFC 3339: tasks that came, or results that were made, from then on.
+    since: str | None = None
 
     @property
     def is_empty(self) -> bool:
         return self == TaskFilter()
 
     def in_words(self) -> str:
-        names = ("status", "queue", "platform", "state", "county", "source", "reason", "text", "import_id")
-        return " ".join(f"{name}={value}" for name in names if (value := getattr(self, name)) is not None) or "all"
-
-
-def find_tasks(wanted: TaskFilter, limit: int | None = None, offset: int = 0) -> Iterator[dict[str, Any]]:
-    """Tasks that fit, in the order in which they came (the primary key is a hash and knows no order)."""
-    query = Task.select().where(*_conditions(Task, wanted)).order_by(peewee.SQL("rowid")).offset(offset)
-    query = query.limit(limit) if limit is not None else query.limit(-1)
-    yield from map(without_secrets, dicts(query))
-
-
-def find_task_ids(wanted: TaskFilter, statuses: Sequence[str]) -> list[str]:
-    query = Task.select(Task.task_id).where(Task.status.in_(statuses), *_conditions(Task, wanted))
-    return [row[0] for row in tuples(query)]
-
-
-def find_results(wanted: TaskFilter, limit: int | None = None) -> Iterator[dict[str, Any]]:
-    """Results that fit, one by one, with `data` as an object."""
-    query = Result.select().where(*_conditions(Result, wanted)).order_by(Result.scraped_at)
-    query = query.limit(limit) if limit is not None else query
-    yield from map(with_data, dicts(query))
-
-
-def list_results(wanted: TaskFilter, limit: int, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Results that fit, without their `data` but for these values of it: a record may have megabytes."""
-    columns = [field for field in Result._meta.sorted_fields if field.name != "data"]
-    values = [_value_of(name).alias(name) for name in names]
-    query = Result.select(*columns, *values).where(*_conditions(Result, wanted)).order_by(Result.scraped_at)
-    yield from dicts(query.limit(limit))
-
-
-def _value_of(name: str) -> Any:
-    found = peewee.fn.json_extract(Result.data, f"$.{name}")
-    return peewee.Case(None, [(peewee.fn.json_valid(Result.data), found)])
-
-
-def _conditions(model: Any, wanted: TaskFilter) -> list[Any]:
-    names = ("status", "queue", "platform", "state", "source", "reason", "import_id")
-    chosen = [
-        getattr(model, name) == value for name in names if (value := getattr(wanted, name)) and hasattr(model, name)
-    ]
-    if wanted.county:
-        chosen.append(model.county == wanted.county)
-    if wanted.text:
-        fields = [model.task_id, model.parcel_id, *([model.url] if hasattr(model, "url") else [])]
-        found = fields[0].contains(wanted.text)
-        for field in fields[1:]:
-            found |= field.contains(wanted.text)
-        chosen.append(found)
-    return chosen or [True]
+        said = ((item.name, getattr(self, item.name)) for item in fields(self))
+        return " ".join(f"{name}={value}" for name, value in said if value is not None) or "all"

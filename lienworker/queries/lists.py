@@ -6,15 +6,16 @@ that fit the rest of the filter. Where that has not filled a page within its tim
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lienworker.db.database import all_rows, dict_rows, one_row
 from lienworker.queries.filters import TaskFilter
 from lienworker.store.results import result, with_data
-from lienworker.store.tasks import local_task_id
+from lienworker.store.tasks import local_task_id, without_secrets
 
 #: Rows that a list looks at in one go.
 WINDOW = 1_000
@@ -27,11 +28,10 @@ _TASK_COLUMNS = (
     "rowid AS position, task_id, status, queue, priority, source, platform, state, county, parcel_id, url, reason,"
     " last_error, attempts, received_at, updated_at, completed_at"
 )
-#: Filters with an index, the most telling first.
-_TASK_INDEXES = ("reason", "county", "platform", "status")
 #: Indexes of what is rare. SQLite uses them only where the statement itself names the value.
 _RARE = {"queue": "urgent", "source": "cli"}
-_RESULT_INDEXES = ("county", "platform")
+#: Tasks of an import whose results are looked up one by one.
+_SMALL_IMPORT = 150_000
 #: Characters of a value that a list shows.
 _SHOWN = 200
 #: The plain values of a record, made by SQLite, so that the record itself is never ours to hold. A list of parcels has
@@ -47,7 +47,6 @@ _RESULT_COLUMNS = (
     " fetched_at, confirmed_at, parser_version, scraped_at, parse_duration_ms, synced, sync_attempts, last_error,"
     f" stays_here, {_PLAIN_VALUES}"
 )
-_IN_RESULTS = ("task_id", "parcel_id", "CASE WHEN stays_here THEN '' ELSE data END")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,75 +59,216 @@ class Listing:
 
 
 def list_tasks(wanted: TaskFilter, below: int = TOP, limit: int = PAGE) -> Listing:
-    walk = _Walk("tasks", _TASK_COLUMNS, ("task_id", "parcel_id", "url"))
-    listing = walk.page(wanted, _TASK_INDEXES, below, limit)
+    listing = _Walk(_TASKS, _TASK_COLUMNS, wanted).page(below, limit)
     return _with_direct_hits(listing, wanted, below)
 
 
 def list_results(wanted: TaskFilter, below: int = TOP, limit: int = PAGE) -> Listing:
     """Results with the plain values of their `data`, each cut to what a list can show: a record may have megabytes."""
-    listing = _Walk("results", _RESULT_COLUMNS, _IN_RESULTS).page(wanted, _RESULT_INDEXES, below, limit)
+    listing = _Walk(_RESULTS, _RESULT_COLUMNS, wanted).page(below, limit)
     return Listing([with_data(row) for row in listing.rows], listing.more, listing.looked_at_all)
 
 
-def each_result(wanted: TaskFilter) -> Iterator[dict[str, Any]]:
+def each_task(wanted: TaskFilter, *, oldest_first: bool = False) -> Iterator[dict[str, Any]]:
+    """Every task that the list would show, as people may see it, one at a time."""
+    for row in _Walk(_TASKS, "rowid AS position, *", wanted, oldest_first).each():
+        del row["position"]
+        yield without_secrets(row)
+
+
+def each_result(wanted: TaskFilter, *, oldest_first: bool = False) -> Iterator[dict[str, Any]]:
     """Every result that the list would show, for a download: whole, and one at a time."""
-    below: int | None = TOP
-    walk = _Walk("results", "rowid AS position, task_id", _IN_RESULTS)
-    while below is not None:
-        listing = walk.page(wanted, _RESULT_INDEXES, below, 500)
-        yield from filter(None, (result(row["task_id"]) for row in listing.rows))
-        below = listing.more
+    for row in _Walk(_RESULTS, "rowid AS position, task_id", wanted, oldest_first).each():
+        if found := result(row["task_id"]):
+            yield found
+
+
+def each_result_in_short(wanted: TaskFilter, *, oldest_first: bool = False) -> Iterator[dict[str, Any]]:
+    """The same with the plain values of its `data` only."""
+    return map(with_data, _Walk(_RESULTS, _RESULT_COLUMNS, wanted, oldest_first).each())
+
+
+def count_tasks(wanted: TaskFilter) -> int:
+    return _Walk(_TASKS, "", wanted).count()
+
+
+def count_results(wanted: TaskFilter) -> int:
+    return _Walk(_RESULTS, "", wanted).count()
+
+
+def task_ids(wanted: TaskFilter, statuses: Sequence[str]) -> list[str]:
+    """Return the ids of all tasks that fit and have one of these statuses, as they came."""
+    condition, values = _Walk(_TASKS, "", wanted).condition()
+    sql = f"SELECT task_id FROM tasks WHERE {condition} AND status IN (SELECT value FROM json_each(?)) ORDER BY rowid"
+    return [row[0] for row in all_rows(sql, (*values, json.dumps(list(statuses))))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Where a list looks: the filters with an index (the most telling first), and what a text is searched in."""
+
+    name: str
+    indexes: tuple[str, ...]
+    searched: tuple[str, ...]
+    #: What each filter means here; a question mark is its value.
+    meanings: Mapping[str, str]
+
+
+_PLACE = {
+    "platform": "+platform = ?",
+    "state": "+state = ? COLLATE NOCASE",
+    "county": "+county = ? COLLATE NOCASE",
+}
+_OF_ITS_TASK = "(SELECT {} FROM tasks t WHERE t.task_id = results.task_id) = ?"
+_TASKS = _Table(
+    "tasks",
+    ("reason", "county", "platform", "status"),
+    ("task_id", "parcel_id", "url"),
+    _PLACE
+    | {name: f"+{name} = ?" for name in ("status", "queue", "source", "reason", "import_id")}
+    | {"since": "+received_at >= ?"},
+)
+_RESULTS = _Table(
+    "results",
+    ("county", "platform"),
+    ("task_id", "parcel_id", "CASE WHEN stays_here THEN '' ELSE data END"),
+    _PLACE
+    | {name: _OF_ITS_TASK.format(name) for name in ("queue", "import_id", "source")}
+    | {"since": "+scraped_at >= ?"},
+)
 
 
 class _Walk:
-    def __init__(self, table: str, columns: str, searched: tuple[str, ...]) -> None:
-        self.table = table
-        self.columns = columns
-        self.searched = searched
+    """One way through a table, window by window, newest first or oldest first."""
 
-    def page(self, wanted: TaskFilter, indexes: tuple[str, ...], below: int, limit: int) -> Listing:
-        guide = self._guide(wanted, indexes)
-        rest, more_values = self._rest(wanted, guide)
+    def __init__(self, table: _Table, columns: str, wanted: TaskFilter, oldest_first: bool = False) -> None:
+        self.table = table.name
+        self.columns = columns
+        self._meanings = table.meanings
+        self._searched = table.searched
+        self._wanted, is_one_county = _as_spelled(table.name, wanted)
+        self._guide = self._choose(table.indexes if is_one_county else tuple(set(table.indexes) - {"county"}))
+        self._low, self._high = _bounds(table.name, wanted)
+        self._oldest_first = oldest_first
+
+    def each(self) -> Iterator[dict[str, Any]]:
+        start: int | None = None
+        while True:
+            listing = self.page(start, 500)
+            yield from listing.rows
+            start = listing.more
+            if start is None:
+                return
+
+    def page(self, start: int | None, limit: int) -> Listing:
+        """Rows behind `start`, the rowid where the page before ended."""
+        where, values_of_rest = self._rest(self._guide)
+        order = "rowid" if self._oldest_first else "rowid DESC"
         deadline = time.monotonic() + _SEARCH_SECONDS
         rows: list[dict[str, Any]] = []
         while True:
-            inner, values = self._window(guide, wanted, below)
-            sql = f"SELECT {self.columns} FROM {self.table} WHERE rowid IN ({inner}){rest} ORDER BY rowid DESC LIMIT ?"
-            rows += dict_rows(sql, (*values, *more_values, limit + 1 - len(rows)))
+            inner, values = self._window(start, order)
+            sql = f"SELECT {self.columns} FROM {self.table} WHERE rowid IN ({inner}){where} ORDER BY {order} LIMIT ?"
+            rows += dict_rows(sql, (*values, *values_of_rest, limit + 1 - len(rows)))
             if len(rows) > limit:
                 return Listing(rows[:limit], rows[limit - 1]["position"], True)
-            n, lowest = one_row(f"SELECT count(*), min(rowid) FROM ({inner})", values)
+            n, lowest, highest = one_row(f"SELECT count(*), min(rowid), max(rowid) FROM ({inner})", values)
+            start = highest if self._oldest_first else lowest
             if n < WINDOW:
                 return Listing(rows, None, True)
             if time.monotonic() > deadline:
-                return Listing(rows, lowest, False)
-            below = lowest
+                return Listing(rows, start, False)
 
-    def _guide(self, wanted: TaskFilter, indexes: tuple[str, ...]) -> str | None:
+    def condition(self) -> tuple[str, list[Any]]:
+        """All of the filter in one condition, for statements that look at everything."""
+        window, values = self._inside(None)
+        rest, more = self._rest(self._guide)
+        return window + rest, values + more
+
+    def count(self) -> int:
+        condition, values = self.condition()
+        return int(one_row(f"SELECT count(*) FROM {self.table} WHERE {condition}", values)[0])
+
+    def _choose(self, indexes: tuple[str, ...]) -> str | None:
         """The filter whose index is walked."""
-        rare = next((name for name, value in _RARE.items() if getattr(wanted, name) == value), None)
-        guide = next((name for name in indexes if getattr(wanted, name)), None)
+        rare = next((name for name, value in _RARE.items() if getattr(self._wanted, name) == value), None)
+        guide = next((name for name in indexes if getattr(self._wanted, name)), None)
         return rare if rare and self.table == "tasks" and guide not in {"reason", "county"} else guide
 
-    def _window(self, guide: str | None, wanted: TaskFilter, below: int) -> tuple[str, list[Any]]:
-        condition, values = "rowid < ?", [below]
-        if guide in _RARE:
-            condition += f" AND {guide} = '{_RARE[guide]}'"
-        elif guide:
-            condition, values = f"{condition} AND {guide} = ?", [below, getattr(wanted, guide)]
-        return f"SELECT rowid FROM {self.table} WHERE {condition} ORDER BY rowid DESC LIMIT {WINDOW}", values
+    def _window(self, start: int | None, order: str) -> tuple[str, list[Any]]:
+        condition, values = self._inside(start)
+        return f"SELECT rowid FROM {self.table} WHERE {condition} ORDER BY {order} LIMIT {WINDOW}", values
 
-    def _rest(self, wanted: TaskFilter, guide: str | None) -> tuple[str, list[Any]]:
-        names = ("platform", "state", "county") + (
-            ("status", "queue", "source", "reason") if self.table == "tasks" else ()
-        )
-        parts = [f" AND +{name} = ?" for name in names if name != guide and getattr(wanted, name)]
-        values = [getattr(wanted, name) for name in names if name != guide and getattr(wanted, name)]
-        if wanted.text:
-            parts.append(" AND (" + " OR ".join(f"instr(lower({name}), ?)" for name in self.searched) + ")")
-            values += [wanted.text.lower()] * len(self.searched)
+    def _inside(self, start: int | None) -> tuple[str, list[Any]]:
+        low, high = self._low, self._high
+        if start is not None:
+            low, high = (max(low, start + 1), high) if self._oldest_first else (low, min(high, start - 1))
+        condition, values = "rowid BETWEEN ? AND ?", [low, high]
+        if self._guide in _RARE:
+            condition += f" AND {self._guide} = '{_RARE[self._guide]}'"
+        elif self._guide:
+            condition, values = f"{condition} AND {self._guide} = ?", [low, high, getattr(self._wanted, self._guide)]
+        return condition, values
+
+    def _rest(self, guide: str | None) -> tuple[str, list[Any]]:
+        chosen = [name for name in self._meanings if name != guide and getattr(self._wanted, name)]
+        parts = [f" AND {self._meanings[name]}" for name in chosen]
+        values = [getattr(self._wanted, name) for name in chosen]
+        if self._wanted.text:
+            parts.append(" AND (" + " OR ".join(f"instr(lower({name}), ?)" for name in self._searched) + ")")
+            values += [self._wanted.text.lower()] * len(self._searched)
         return "".join(parts), values
+
+
+def _as_spelled(table: str, wanted: TaskFilter) -> tuple[TaskFilter, bool]:
+    """The filter with its county as the table spells it, and whether that is one spelling: an index finds it then."""
+    if not wanted.county:
+        return wanted, True
+    # From one name to the next by the index: as many steps as there are counties, however many rows.
+    names = (
+        f"WITH RECURSIVE names (name) AS (SELECT min(county) FROM {table} WHERE county IS NOT NULL UNION ALL"
+        f" SELECT (SELECT min(county) FROM {table} WHERE county > name) FROM names WHERE name IS NOT NULL)"
+        " SELECT name FROM names WHERE name = ? COLLATE NOCASE"
+    )
+    spellings = [row[0] for row in all_rows(names, (wanted.county,))]
+    return (replace(wanted, county=spellings[0]), True) if len(spellings) == 1 else (wanted, not spellings)
+
+
+def _bounds(table: str, wanted: TaskFilter) -> tuple[int, int]:
+    """The rowids between which everything lies that an import brought, or that is from a time on."""
+    spans: list[tuple[int | None, int | None]] = []
+    if wanted.import_id is not None:
+        spans.append(_span_of_import(table, wanted.import_id))
+    if wanted.since and table == "results":
+        spans.append(one_row("SELECT min(rowid), max(rowid) FROM results WHERE scraped_at >= ?", (wanted.since,)))
+    elif wanted.since:
+        spans.append((_first_since(wanted.since), TOP))
+    low = max((TOP if first is None else first for first, _ in spans), default=0)
+    return low, min((0 if last is None else last for _, last in spans), default=TOP)
+
+
+def _span_of_import(table: str, import_id: int) -> tuple[int | None, int | None]:
+    if table == "tasks":
+        sql = "SELECT min(rowid), max(rowid) FROM tasks WHERE import_id = ?"
+        return tuple(one_row(sql, (import_id,)))
+    ids = f"SELECT task_id FROM tasks WHERE import_id = ? LIMIT {_SMALL_IMPORT}"
+    sql = f"SELECT count(*), min(rowid), max(rowid) FROM results WHERE task_id IN ({ids})"
+    n, low, high = one_row(sql, (import_id,))
+    # The results of a large import are found by walking: they are everywhere.
+    return (0, TOP) if n == _SMALL_IMPORT else (low, high)
+
+
+def _first_since(since: str) -> int:
+    """The first task that came then: rowids grow as tasks come, so it is found by halving."""
+    low, high = 0, int(one_row("SELECT coalesce(max(rowid), 0) + 1 FROM tasks")[0])
+    while low < high:
+        middle = (low + high) // 2
+        row = one_row("SELECT rowid, received_at FROM tasks WHERE rowid >= ? ORDER BY rowid LIMIT 1", (middle,))
+        if row is None or row[1] >= since:
+            high = middle
+        else:
+            low = int(row[0]) + 1
+    return low
 
 
 def _with_direct_hits(listing: Listing, wanted: TaskFilter, below: int) -> Listing:

@@ -53,7 +53,7 @@ def tasks_of_list(
             state=item.target.state,
             county=item.target.county,
             parcel_id=item.target.parcel_id,
-            target={"found_in": page.url},
+            target={"found_in": page.url, **item.facts},
         )
         for item in listed_parcels(record, read, target, registry)
     ]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
 from lienworker.data_folder import DataFolder, rename, try_lock
 from lienworker.db.database import refuse_database
@@ -30,17 +30,17 @@ def find_stale_files(folder: DataFolder) -> list[Path]:
 
 
 @contextmanager
-def users_file(path: Path) -> Iterator[TextIO]:
+def users_file(path: Path) -> Iterator[BinaryIO]:
     """A file that the user named: there whole, or not at all. A device or a pipe is written to, never replaced."""
     path = path.resolve()
     refuse_database(path)
     if path.exists() and not path.is_file():
-        with path.open("w", encoding="utf-8", newline="") as out:
+        with path.open("wb") as out:
             yield out
         return
     aside = aside_of(path)
     try:
-        with aside.open("w", encoding="utf-8", newline="") as out:
+        with aside.open("wb") as out:
             yield out
         rename(aside, path, "export")
     finally:

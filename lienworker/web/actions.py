@@ -14,7 +14,7 @@ from lienworker.operator import rows
 from lienworker.operator.rows import STATES_OF, RowFilter, find_ids, ids_for, left_out_by
 from lienworker.operator.tasks import cancel_tasks, retry_tasks
 from lienworker.outbox.pauses import set_pause_by_hand
-from lienworker.queries.filters import find_task_ids
+from lienworker.queries.lists import task_ids
 from lienworker.queries.outbox import count_aside
 from lienworker.queries.row import row_story
 from lienworker.store import audit as records
@@ -111,7 +111,7 @@ def _tasks(verb: str, question: Question) -> Meant:
     wanted = tasks.filter_of(question)
     if one is None and wanted.is_empty:
         raise CannotError("Say which tasks: one, or those of a filter.")
-    ids = [one] if one else find_task_ids(wanted, statuses)
+    ids = [one] if one else task_ids(wanted, statuses)
     words = f"id {one}" if one else wanted.in_words()
     act = retry_tasks if verb == "retry" else cancel_tasks
     warning = (

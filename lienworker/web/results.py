@@ -9,9 +9,9 @@ from typing import IO, Any
 
 from aiohttp import web
 
-from lienworker.queries.export import export, flatten
+from lienworker.queries.export import Shape, export_text, flatten, items_to_export
 from lienworker.queries.filters import TaskFilter
-from lienworker.queries.lists import TOP, each_result, list_results
+from lienworker.queries.lists import TOP, list_results
 from lienworker.web.pages import NotThereError, Page, Place, Question
 from lienworker.web.server import Server, question_of
 
@@ -71,7 +71,7 @@ def add_routes(server: Server, app: web.Application) -> None:
 def _written(place: Place, wanted: TaskFilter, form: str) -> IO[str]:
     """Into a nameless file first: results of any number, and a failure is said instead of a torn download."""
     file = tempfile.TemporaryFile("w+", encoding="utf-8", newline="", dir=place.folder.root)  # noqa: SIM115
-    export(lambda: each_result(wanted), form, file)
+    export_text(lambda: items_to_export(wanted), Shape(form), file)
     file.flush()
     return file
 

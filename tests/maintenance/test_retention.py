@@ -471,7 +471,9 @@ def test_a_reparse_that_a_purge_has_overtaken_stores_nothing(worker: Lives, cloc
     run(worker, Keep(30, math.inf, 90, math.inf, math.inf))
 
     with write("test"):
-        assert not again._store(Reread(scraped_anew, "completed", True), result_of(worker.runtime.registry, scraped_anew))
+        assert not again._store(
+            Reread(scraped_anew, "completed", True), result_of(worker.runtime.registry, scraped_anew)
+        )
 
     assert one_row("SELECT synced, generation FROM results") == (1, 1)
 

@@ -9,7 +9,8 @@ import pytest
 
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import all_rows, write
-from lienworker.queries.filters import TaskFilter, find_results, find_task_ids, find_tasks
+from lienworker.queries.filters import TaskFilter
+from lienworker.queries.lists import count_tasks, each_result, each_task, task_ids
 from lienworker.store import audit, imports, tasks
 from lienworker.store.pages import PageRecord, latest_page, page_behind_result, page_of, save_page
 from lienworker.store.tasks import NewTask, insert_tasks, known_ids, local_task_id
@@ -73,7 +74,7 @@ def test_a_failure_keeps_its_reason_until_the_task_completes(folder: DataFolder)
         (TaskFilter(), ["z1", "m2", "a3"]),
         (TaskFilter(status="failed"), ["m2"]),
         (TaskFilter(reason="captcha"), ["m2"]),
-        (TaskFilter(county="Lee"), ["z1"]),
+        (TaskFilter(county="lee"), ["z1"]),
         (TaskFilter(queue="urgent"), ["a3"]),
         (TaskFilter(text="example/a3"), ["a3"]),
         (TaskFilter(text="50%"), ["z1"]),
@@ -90,9 +91,10 @@ def test_tasks_are_found_by_what_is_asked_in_the_order_of_their_coming(
         insert_tasks({"a3": a_task("a3", queue="urgent")})
         tasks.mark_failed("m2", "captcha", "a puzzle")
 
-    assert [row["task_id"] for row in find_tasks(wanted)] == found
-    assert [row["task_id"] for row in find_tasks(wanted, limit=1, offset=1)] == found[1:2]
-    assert sorted(find_task_ids(wanted, ("pending", "failed"))) == sorted(found)
+    assert [row["task_id"] for row in each_task(wanted, oldest_first=True)] == found
+    assert [row["task_id"] for row in each_task(wanted)] == found[::-1]
+    assert task_ids(wanted, ("pending", "failed")) == found
+    assert count_tasks(wanted) == len(found)
 
 
 def test_results_are_found_by_county_and_text(folder: DataFolder) -> None:
@@ -100,10 +102,9 @@ def test_results_are_found_by_county_and_text(folder: DataFolder) -> None:
     store_result("t1", county="Lee", parcel_id="A-1")
     store_result("t2", county="Polk", parcel_id="B-2")
 
-    assert [row["task_id"] for row in find_results(TaskFilter(county="Polk"))] == ["t2"]
-    assert [row["data"] for row in find_results(TaskFilter(text="A-"))] == [{"owner_name": "Ann"}]
-    assert len(list(find_results(TaskFilter()))) == 2
-    assert len(list(find_results(TaskFilter(), limit=1))) == 1
+    assert [row["task_id"] for row in each_result(TaskFilter(county="POLK"))] == ["t2"]
+    assert [row["data"] for row in each_result(TaskFilter(text="A-"))] == [{"owner_name": "Ann"}]
+    assert len(list(each_result(TaskFilter()))) == 2
 
 
 def _page(task_id: str, generation: int) -> PageRecord:

@@ -15,10 +15,10 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     path.write_text("before")
     with pytest.raises(TypeError), users_file(path) as out:
-        out.writelines(["half", None])
+        out.writelines([b"half", None])
     assert path.read_text() == "before"
     with users_file(path) as out:
-        out.write("whole")
+        out.write(b"whole")
         assert path.read_text() == "before"
     assert path.read_text() == "whole"
     assert list(tmp_path.iterdir()) == [path]
@@ -31,7 +31,7 @@ def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: heard.append(pipe.read_text()))
     reader.start()
     with users_file(pipe) as out:
-        out.write("straight through")
+        out.write(b"straight through")
     reader.join(60)
     assert heard == ["straight through"]
     assert pipe.is_fifo()
@@ -41,6 +41,6 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     real, link = tmp_path / "real", tmp_path / "link"
     link.symlink_to(real)
     with users_file(link) as out:
-        out.write("x")
+        out.write(b"x")
     assert link.is_symlink()
     assert real.read_text() == "x"

@@ -13,6 +13,9 @@ from lienworker.platforms.catalog.guarded import call_limited, page_facts, page_
 from lienworker.platforms.catalog.registry import Registry
 from lienworker.platforms.core.base import Page, Record, Target
 
+#: What the task of an item says of itself.
+_KEYS = frozenset({"parcel_id", "state", "county", "platform", "url"})
+
 
 @dataclass(frozen=True)
 class ListedParcel:
@@ -20,6 +23,8 @@ class ListedParcel:
 
     url: str
     target: Target
+    #: What the list says of it besides: a case number, an opening bid, the day of the sale.
+    facts: Record
 
 
 def is_list(record: Record) -> bool:
@@ -43,7 +48,7 @@ def listed_parcels(record: Record, page: Page, about: Target, registry: Registry
         target = Target(about.platform, about.state or item.get("state"), about.county, parcel_id, extra=about.extra)
         url = (builder.build_url(target) if builder else None) or links.get(_fold(parcel_id))
         if url:
-            yield ListedParcel(url, target)
+            yield ListedParcel(url, target, {name: value for name, value in item.items() if name not in _KEYS})
 
 
 def _links(page: Page) -> dict[str, str]:
