@@ -11,6 +11,7 @@ import logging
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import dramatiq
 import redis
@@ -21,7 +22,7 @@ from periodiq import PeriodiqMiddleware
 
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import close
-from lienworker.errors import SettingsError
+from lienworker.errors import RedisAwayError, SettingsError
 from lienworker.failpoints import failpoint
 from lienworker.redis_client import connect_redis
 from lienworker.settings import Settings
@@ -33,6 +34,8 @@ BEAT, FETCH, SCRAPE, UPLOAD = "beat", "fetch", "scrape", "upload"
 _IDLE_POLL_MS = {BEAT: 1000, FETCH: 200, SCRAPE: 300, UPLOAD: 200}
 _NOTHING_TO_UPLOAD_MS = 1000  # not longer: a stop waits for it
 
+#: How long a Redis may take to answer before anything is started on it, s.
+_FIRST_LOOK_SECONDS = 3.0
 #: What redis-py raises for an option that it does not know, or for a value that it cannot use.
 _WRONG_OPTION = (TypeError, ValueError, AttributeError, redis.RedisError)
 
@@ -103,6 +106,27 @@ def refuse_redis_url(settings: Settings) -> None:
     except _WRONG_OPTION:  # what it says can quote a password
         words = "has an option that the Redis client does not know, or one with a wrong value."
         raise SettingsError("REDIS_URL", f"{words} `lienworker doctor` says which.") from None
+
+
+def refuse_redis_away(settings: Settings) -> None:
+    """Raise RedisAwayError where no Redis answers: one sentence at once, not hundreds from every thread later."""
+    if not settings.redis_url and not DataFolder(settings.data_dir).redis_socket.exists():
+        raise RedisAwayError(
+            f"No stack runs on {settings.data_dir}, so there is no Redis: start `lienworker up`, or set REDIS_URL."
+        )
+    try:
+        connect_redis(redis_url(settings), _FIRST_LOOK_SECONDS).ping()
+    except redis.AuthenticationError:
+        raise RedisAwayError(f"REDIS_URL: {_redis_place(settings)} refuses the password. Correct it.") from None
+    except (redis.RedisError, OSError):
+        remedy = "Start that Redis, correct REDIS_URL, or take it away: a private Redis is started then."
+        raise RedisAwayError(f"REDIS_URL: no Redis answers at {_redis_place(settings)}. {remedy}") from None
+
+
+def _redis_place(settings: Settings) -> str:
+    """Return the address without its password and options."""
+    parts = urlsplit(redis_url(settings))
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _in_address(path: Path) -> str:

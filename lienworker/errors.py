@@ -4,7 +4,8 @@ LienworkerError
 ├── OperatorError          the operator's fault: one sentence, exit code 2
 │   ├── SettingsError      a wrong setting; names the variable
 │   ├── InputError         a file, line or argument that cannot be used
-│   └── BusyError          another process holds the data folder; the same again later does it: exit code 75
+│   ├── BusyError          another process holds the data folder; the same again later does it: exit code 75
+│   └── RedisAwayError     no Redis answers where one should; the same: exit code 75
 ├── PageError              the row's fault: this page or this address; has a reason and says if a retry makes sense
 │   └── HeavyPageError     too much to be parsed without limits; `too_complex` for whoever has none to offer
 ├── StoreError             the local storage's fault: full, not to be read or newer than this program; exit code 3
@@ -43,6 +44,10 @@ class InputError(OperatorError):
 
 class BusyError(OperatorError):
     """Another process holds what we need."""
+
+
+class RedisAwayError(OperatorError):
+    """No Redis answers at its address, or it refuses us."""
 
 
 class PageError(LienworkerError):

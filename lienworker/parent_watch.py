@@ -15,6 +15,11 @@ from collections.abc import Callable
 LIFELINE_FD = "LIENWORKER_LIFELINE_FD"
 
 
+def has_supervisor() -> bool:
+    """Return whether this process is a part of a stack."""
+    return os.environ.get(LIFELINE_FD, "").isdigit()
+
+
 def watch_supervisor(when_gone: Callable[[], None]) -> None:
     """Calls `when_gone` in a thread of its own when the supervisor is gone; nothing without a supervisor."""
     number = os.environ.get(LIFELINE_FD, "")

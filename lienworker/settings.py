@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,60 @@ def _settings_file() -> dict[str, str]:
         raise SettingsError(".env", f"the one in {Path.cwd()} is not UTF-8 text; save it as UTF-8.") from None
     except OSError as problem:
         raise SettingsError(".env", f"the one in {Path.cwd()} cannot be read: {problem.strerror}.") from None
+
+
+#: Variables of ours that are no settings: how parts of a stack find each other, and tests' own.
+_NOT_SETTINGS = frozenset({"LIENWORKER_LIFELINE_FD", "LIENWORKER_CRASH_AT", "LIENWORKER_CRASH_MARK"})
+#: What compose.yaml reads by itself.
+_NOT_SETTINGS |= {"LIENWORKER_IMAGE", "LIENWORKER_BIND"}
+_PREFIXES = ("LIENWORKER_", "GATEWAY_")
+_ALIKE = 0.85
+
+
+def unknown_settings() -> list[str]:
+    """Return a sentence for each variable in the environment or in `.env` that looks like a setting and is none."""
+    known = {item.metadata["env"] for item in fields(Settings)}
+    own = _settings_file()
+    wrong = [
+        name for name in {**own, **os.environ} if name not in known | _NOT_SETTINGS and _looks_like_ours(name, known)
+    ]
+    return [_said(name, known, ".env" if name in own else "the environment") for name in sorted(wrong)]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedSetting:
+    """A setting for people: its variable, what it does, its value as text (no secret) and where that is set."""
+
+    name: str
+    doc: str
+    default: str
+    shown: str
+    source: str
+
+
+def described_settings() -> list[DescribedSetting]:
+    """Return every setting as it is now."""
+    own, settings = _settings_file(), Settings.from_environment()
+    return [_described(item, settings, own) for item in fields(Settings)]
+
+
+def _described(item: Any, settings: Settings, own: Mapping[str, str]) -> DescribedSetting:
+    name, doc = item.metadata["env"], item.metadata["doc"]
+    places = {"environment": os.environ, ".env": own}
+    source = next((place for place, values in places.items() if values.get(name, "").strip()), "default")
+    value = _as_text(getattr(settings, item.name))
+    is_hidden = item.metadata["secret"] and value
+    return DescribedSetting(name, doc, _as_text(item.default), "(set)" if is_hidden else value, source)
+
+
+def _looks_like_ours(name: str, known: set[str]) -> bool:
+    return name.startswith(_PREFIXES) or bool(get_close_matches(name, known, n=1, cutoff=_ALIKE))
+
+
+def _said(name: str, known: set[str], where: str) -> str:
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else "docs/settings.md has them all."
+    return f"{name} (in {where}) is no setting; {hint}"
 
 
 def _setting(env: str, default: Any, parse: Callable[[str], Any], doc: str, *, secret: bool = False) -> Any:

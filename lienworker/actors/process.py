@@ -15,13 +15,14 @@ import redis
 from dramatiq.asyncio import get_event_loop_thread
 from dramatiq.middleware import Middleware
 
-from lienworker.broker import QueueTokens, TokenBroker
+from lienworker.broker import QueueTokens, TokenBroker, refuse_redis_away
 from lienworker.db.database import DATABASE_TROUBLE, is_damage
+from lienworker.errors import RedisAwayError
 from lienworker.logs import Repeats, setup_logging
 from lienworker.maintenance.upkeep import Chores, Upkeep
 from lienworker.outbox.leases import is_taken
 from lienworker.outbox.relay import worker_slots
-from lienworker.parent_watch import watch_parent
+from lienworker.parent_watch import has_supervisor, watch_parent
 from lienworker.settings import Settings
 from lienworker.steps.lane import RESERVED_THREADS
 from lienworker.steps.runtime import Runtime, running
@@ -35,6 +36,8 @@ _LAST_WORDS = 2.0
 _LAST_COMMIT = 15.0
 #: The exit code of a worker whose storage cannot be used; the supervisor starts it again.
 _CANNOT_START = 3
+#: The exit code of one that finds no Redis: the same later may do.
+_NO_REDIS = 75
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +56,8 @@ class WorkerProcess(Middleware):
         self._is_running = False
 
     def after_process_boot(self, broker: Any) -> None:
+        if not has_supervisor():  # by hand, as `dramatiq lienworker.actors`: nobody has looked before us
+            self._check_redis()
         watch_parent(self.end)
         if not logging.getLogger().handlers:  # the stack leaves logging to us; by hand, Dramatiq has set it up
             # Not by way of the master, which would copy each line.
@@ -61,6 +66,17 @@ class WorkerProcess(Middleware):
             handler.addFilter(DamageInWords())
             if not any(isinstance(there, Repeats) for there in handler.filters):
                 handler.addFilter(Repeats())
+
+    def _check_redis(self) -> None:
+        """End here where no Redis answers: Dramatiq itself would try for ever, in every thread.
+
+        SystemExit, since Dramatiq logs any other error and goes on; its master ends with us.
+        """
+        try:
+            refuse_redis_away(self._settings)
+        except RedisAwayError as problem:
+            logger.error("%s", problem, extra={"action": "boot"})
+            raise SystemExit(_NO_REDIS) from None
 
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
         self.broker = broker

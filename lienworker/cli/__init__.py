@@ -2,7 +2,8 @@
 
 Exit codes: 0 all is well; 1 the work is done, but some of it failed, or trouble was found; 2 the command or a setting
 cannot be used; 3 the local storage cannot be used; 4 the database is damaged; 70 a bug; 75 another process is at work
-on the data folder; 130 stopped by Ctrl-C. Services start again after 3, 70 and 75, but never after 2 and 4.
+on the data folder, or no Redis answers; 130 stopped by Ctrl-C. Services start again after 3, 70 and 75, but never after
+2 and 4.
 """
 
 from __future__ import annotations
@@ -20,25 +21,47 @@ from lienworker.cli import (
     gateway,
     inspection,
     intake,
+    looking,
     outbox,
     platforms,
     results,
     running,
     scraping,
     service,
+    setting_up,
     tasks,
     upkeep,
     web,
 )
+from lienworker.cli.common import did_you_mean
 from lienworker.cli.output import echo
-from lienworker.errors import STORAGE_FAULTS, BusyError, DamageError, LienworkerError, OperatorError
+from lienworker.errors import STORAGE_FAULTS, BusyError, DamageError, LienworkerError, OperatorError, RedisAwayError
 
 _DOCTOR = "`lienworker doctor` says more"
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+#: Never suggested for a word that is something else: a person in a hurry types what is suggested.
+_DANGEROUS = frozenset({"restore", "purge", "discard", "cancel"})
+
+
 class Program(click.Group):
     """All commands, with the mistakes that any of them can meet."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            raise click.UsageError(f"There is no command {args[0]!r}.{self._hint(args[0])}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def _hint(self, word: str) -> str:
+        """The command of a group that goes by this name, else one that looks like it and does no harm."""
+        members = ((name, group) for name, group in self.commands.items() if isinstance(group, click.Group))
+        groups = [name for name, group in members if word in group.commands]
+        if groups:
+            return f" Did you mean `lienworker {groups[0]} {word}`?"
+        return did_you_mean(word, self.commands.keys() - _DANGEROUS)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -63,7 +86,8 @@ def cli() -> None:
 
 
 for command in (
-    running.run, running.up, running.demo, intake.import_, intake.bulk, scraping.scrape, tasks.tasks, results.results,
+    running.run, running.up, setting_up.stop, looking.logs, running.demo, setting_up.init, setting_up.config,
+    intake.import_, looking.imports, looking.counties, intake.bulk, scraping.scrape, tasks.tasks, results.results,
     outbox.outbox, gateway.gateway, upkeep.pause, upkeep.resume, platforms.platforms, analyzing.reparse,
     web.web,
     analyzing.analyze, inspection.status, inspection.doctor, inspection.health, service.completion,
@@ -100,7 +124,7 @@ def _unexpected(problem: Exception) -> int:
 def _expected(problem: LienworkerError) -> int:
     """One sentence, and the code that says whether the same again may help."""
     echo(f"Error: {problem}", err=True)
-    if isinstance(problem, BusyError):
+    if isinstance(problem, BusyError | RedisAwayError):
         return 75
     if isinstance(problem, OperatorError):
         return 2

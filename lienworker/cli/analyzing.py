@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from lienworker.cli.common import (
-    did_you_mean,
     json_option,
     load_settings,
     open_folder,
     print_table,
+    refuse_unknown_platform,
     shown,
     since_option,
 )
@@ -138,7 +138,6 @@ def reparse(platform: str | None, county: str | None, since_ms: int | None, dry_
     are whole again.
     """
     from lienworker.db.clock import rfc3339
-    from lienworker.errors import InputError
     from lienworker.operator.reparse import Reparse
     from lienworker.platforms import registry_with
     from lienworker.store.runs import PageFilter
@@ -146,8 +145,7 @@ def reparse(platform: str | None, county: str | None, since_ms: int | None, dry_
     settings = load_settings()
     folder = open_folder(settings)
     registry = registry_with(settings.platforms_folder)
-    if platform is not None and platform not in registry.names():
-        raise InputError(f"There is no platform {platform!r}.{did_you_mean(platform, registry.names())}")
+    refuse_unknown_platform(registry, platform)
     since = rfc3339(since_ms) if since_ms is not None else None
     work = Reparse(folder, registry, PageFilter(platform, county, since), dry_run=dry_run)
     progress = Progress("pages")

@@ -14,6 +14,7 @@ from lienworker.text_safety import plural, visible, without_passwords
 
 if TYPE_CHECKING:
     from lienworker.data_folder import DataFolder
+    from lienworker.platforms import Registry
     from lienworker.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,11 +87,71 @@ def load_settings() -> Settings:
 
 
 def open_folder(settings: Settings) -> DataFolder:
+    """Open the data folder, which must be there: who only looks makes none, least of all in the wrong place."""
+    from lienworker.data_folder import DataFolder
+    from lienworker.errors import InputError
+
+    if not _is_there(DataFolder(settings.data_dir)):
+        raise InputError(
+            f"There is no data folder at {settings.data_dir}. Go to where it is, or set LIENWORKER_DATA_DIR;"
+            " `lienworker init` makes a new one."
+        )
+    return make_folder(settings)
+
+
+def _is_there(folder: DataFolder) -> bool:
+    """What a repair left unfinished is there, too, and so is what cannot be read: who opens it says why."""
+    try:
+        return any(place.exists() for place in (folder.database, folder.salvaged, folder.holders))
+    except OSError:
+        return True
+
+
+def make_folder(settings: Settings) -> DataFolder:
+    """Open the data folder, or make it."""
     from lienworker.db.database import open_store
     from lienworker.outbox.outcomes import configure
 
     configure(settings.mode)
     return open_store(settings.data_dir)
+
+
+def refuse_unknown_platform(registry: Registry, name: str | None) -> None:
+    """A platform that a person names must be there: no row is worth a try with one that is not."""
+    from lienworker.errors import InputError
+
+    if name is not None and name.lower() not in registry.names():
+        raise InputError(f"There is no platform {name!r}.{did_you_mean(name, registry.names())}")
+
+
+def named_task(name: str) -> str:
+    """Return the id of the task that a person means: by its id, its beginning, a parcel id or an address."""
+    from lienworker.queries.lists import tasks_called
+
+    found = tasks_called(name)
+    if not found:
+        raise click.ClickException(f"There is no task {name!r}. `lienworker tasks list` shows what there is.")
+    if len(found) > 1:
+        some = ", ".join(found[:5])
+        raise click.ClickException(f"{name!r} may be {len(found)} tasks or more: {some}. Name one of them.")
+    return found[0]
+
+
+def typed_here(settings: Settings) -> str:
+    """Return what to put before a command so that it means this data folder, where the settings name another."""
+    import shlex
+
+    if load_settings().data_dir == settings.data_dir:
+        return ""
+    return f"LIENWORKER_DATA_DIR={shlex.quote(str(settings.data_dir))} "
+
+
+def warn_of_unknown_settings() -> None:
+    """Name settings that nobody reads: most are misspelled, and what they were to do does not happen."""
+    from lienworker.settings import unknown_settings
+
+    for words in unknown_settings():
+        echo(f"Warning: {words}", err=True)
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool, nothing: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lienworker.data_folder import DataFolder
 from lienworker.queries.filters import TaskFilter
@@ -21,7 +21,11 @@ from lienworker.testing.county.site import DemoSite, demo_site
 #: The parcels that fail on purpose, by reason.
 _ON_PURPOSE = {"captcha": 1, "http_404": 1}
 
-RunFile = Callable[[Settings, str, dict[str, Any]], int]
+
+class RunFile(Protocol):
+    """`lienworker run`, as a function."""
+
+    def __call__(self, settings: Settings, file: str, options: dict[str, Any], *, is_kept: bool) -> int: ...
 
 
 def demonstrate(
@@ -36,7 +40,7 @@ def demonstrate(
         file = root / "parcels.jsonl"
         DataFolder(root).create()
         file.write_text(_list_of(site, parcels), encoding="utf-8")
-        run_file(_demo_settings(settings, root), str(file), _OPTIONS)
+        run_file(_demo_settings(settings, root), str(file), _OPTIONS, is_kept=keep is not None)
         _show_one(say)
         return _judge(parcels, say)
 

@@ -14,20 +14,10 @@ from lienworker.cli.output import echo, print_json
 
 if TYPE_CHECKING:
     from lienworker.hubs.gateway.outcomes import Outcome
+    from lienworker.settings import Settings
 
 
 _DEMO_PARCELS = 60
-#: Why a connection did not come about, by what the words of the failure have in them.
-_DOWN = {
-    "certificate": "its certificate is not one that we trust",
-    "sslerror": "it does not speak TLS as we do",
-    "name or service": "there is no such host name",
-    "domain name": "there is no such host name",
-    "getaddrinfo": "there is no such host name",
-    "connect call failed": "nothing takes connections there",
-    "refused": "nothing takes connections there",
-    "timeout": "the connection does not come about in time",
-}
 
 
 @click.group(epilog="Example: lienworker gateway check")
@@ -78,7 +68,7 @@ def check(as_json: bool) -> None:
         raise SettingsError("STANDALONE", "is set (or GATEWAY_SYNC=disabled): not one call goes to the Gateway.")
     if not settings.gateway_url or not settings.gateway_token:
         raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN): there is no Gateway to check.")
-    worker_id = settings.worker_id or open_folder(settings).worker_id()
+    worker_id = settings.worker_id or _worker_id(settings)
     facts = asyncio.run(_examine(settings.gateway_url, settings.gateway_token, worker_id))
     names = registry_with(settings.platforms_folder).names()
     facts |= {"address": str(URL(settings.gateway_url).with_user(None)), "worker_id": worker_id, "would_ask_for": names}
@@ -89,6 +79,14 @@ def check(as_json: bool) -> None:
             echo(f"{name:>10}  {facts[name]}")
         echo(f"{'asks for':>10}  {', '.join(facts['would_ask_for'])}")
     sys.exit(0 if facts["is_well"] else 1)
+
+
+def _worker_id(settings: Settings) -> str:
+    """The name that this data folder has at the Gateway; a check makes neither."""
+    from lienworker.data_folder import DataFolder
+
+    folder = DataFolder(settings.data_dir)
+    return open_folder(settings).worker_id() if folder.database.exists() else "lienworker-check"
 
 
 async def _examine(url: str, token: str, worker_id: str) -> dict[str, Any]:
@@ -115,12 +113,9 @@ def _words(outcome: Outcome[Any]) -> str:
 
 
 def _why_down(words: str) -> str:
-    """In our own words; the HTTP library's are about its own insides."""
-    said = words.lower()
-    for sign, meaning in _DOWN.items():
-        if sign in said:
-            return f"no: {meaning}"
-    return "no: it cannot be reached"
+    from lienworker.queries.formatting import why_not_connected
+
+    return f"no: {why_not_connected(words) or 'it cannot be reached'}"
 
 
 def _clock(date: str | None) -> str:

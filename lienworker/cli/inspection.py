@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lienworker.cli.common import json_option, load_settings, open_folder, print_table
-from lienworker.cli.output import echo, print_json
+from lienworker.cli.output import confirm, echo, print_json
 
 #: Rows of each backlog table on a screen.
 _BACKLOG_ROWS = 6
@@ -34,7 +34,7 @@ def status(watch: bool, as_json: bool) -> None:
     folder = open_folder(settings)
     confirmed_damage(folder)  # a note that is wrong is removed, and said so
     while True:
-        facts = overview(settings, folder)
+        facts = overview(settings, folder) | {"redis_trouble": _redis_trouble(settings)}
         if as_json:
             print_json(facts)
         else:
@@ -48,6 +48,20 @@ def status(watch: bool, as_json: bool) -> None:
             time.sleep(1)
         except KeyboardInterrupt:
             return
+
+
+def _redis_trouble(settings: Settings) -> list[str]:
+    """What is wrong with the operator's own Redis; a private one is the stack's to look after."""
+    from lienworker.broker import refuse_redis_away
+    from lienworker.errors import RedisAwayError
+
+    if not settings.redis_url:
+        return []
+    try:
+        refuse_redis_away(settings)
+    except RedisAwayError as problem:
+        return [str(problem).rstrip(".")]
+    return []
 
 
 def _pace_in_words(facts: dict[str, Any]) -> str:
@@ -67,8 +81,8 @@ def _print_status(facts: dict[str, Any], health: Health) -> None:
     echo(f"{facts['mode']}, {facts['data_dir']}: ", nl=False)
     echo(f"{health.words}\n", color=colors[health.level])
     for place in facts["drift"]:
-        echo(f"{place['words']}: `lienworker reparse` after a fix, or `lienworker platforms accept`.\n")
-    for name in ("tasks", "outbox"):
+        echo(f"{place['words']}: `lienworker reparse` after a fix, or `lienworker platforms accept --all`.\n")
+    for name in ("tasks", "uploads"):
         echo(f"{name:>7}  " + "  ".join(f"{state} {n:,}" for state, n in facts[name].items()))
     for queue, counts in facts["queues"].items():
         echo(f"{queue:>7}  " + "  ".join(f"{topic} {n:,}" for topic, n in counts.items()))
@@ -91,13 +105,13 @@ def _print_status(facts: dict[str, Any], health: Health) -> None:
 
 def _heartbeat_lines(facts: dict[str, Any]) -> list[str]:
     """What the last heartbeat came to, and what the Gateway asked for: as far as that can be printed."""
-    from lienworker.queries.formatting import ago
+    from lienworker.queries.formatting import ago, cut, in_our_words
 
     beat = facts["heartbeat"]
     if facts["mode"] != "ondemand" or not beat["outcome"]:
         return []
-    said = [f"   beat  {ago(beat['at'])}: {beat['outcome'][:100]}"]
-    said += [f"  asked  {ago(beat['commands_at'])}: {beat['commands'][:100]}"] if beat["commands"] else []
+    said = [f"   beat  {ago(beat['at'])}: {cut(in_our_words(beat['outcome']), 100)}"]
+    said += [f"  asked  {ago(beat['commands_at'])}: {cut(beat['commands'], 100)}"] if beat["commands"] else []
     return ["".join(one if one.isprintable() else " " for one in line) for line in said]
 
 
@@ -166,7 +180,7 @@ def repair_folder(settings: Settings, deep: bool, refetch: bool, yes: bool) -> l
         if not found:
             echo("Nothing to repair.", err=True)
         elif not yes:
-            click.confirm("Do it?", abort=True, err=True)
+            confirm("Do it?")
         rounds = 0
         while found and rounds < _REPAIR_ROUNDS:  # what is fixed may show what else is wrong
             for item in found:

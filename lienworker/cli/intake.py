@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lienworker.cli.common import load_settings, open_folder
+from lienworker.cli.common import load_settings, make_folder, refuse_unknown_platform, warn_of_unknown_settings
 from lienworker.cli.output import echo
 
 if TYPE_CHECKING:
@@ -61,14 +61,13 @@ def import_(file: str, dry_run: bool, **options: Any) -> None:
     """Import parcels from FILE: CSV, JSON, JSONL or TXT, also gzipped; - is standard input.
 
     A row needs a url, or platform, state, county and parcel_id. Bad rows go to a rejects file with line and reason and
-    do not stop the rest. The same file again adds nothing.
+    do not stop the rest. The same file again adds nothing. Exit 1 if rows were rejected.
     """
     settings = load_settings()
-    if dry_run:
-        _try_out(settings, file, how_of(options))
-    else:
-        tally = import_file(settings, file, how_of(options)).tally
-        sys.exit(1 if tally.rejected and tally.rejected == tally.rows else 0)  # not one could be taken
+    warn_of_unknown_settings()
+    how = how_of(options)
+    tally = _try_out(settings, file, how) if dry_run else import_file(settings, file, how).tally
+    sys.exit(1 if tally.rejected else 0)
 
 
 @click.group(epilog="Example: lienworker bulk import parcels.csv")
@@ -84,7 +83,7 @@ def import_file(settings: Settings, file: str, how: How, stop: object = None) ->
     from lienworker.intake import RejectsFile
     from lienworker.maintenance.disk_limits import watch_import
 
-    folder = open_folder(settings)
+    folder = make_folder(settings)
     check_room = watch_import(folder, settings)
     importer = _importer(settings, file, how)
     rejects = RejectsFile.of_import(folder.rejects, importer.name)
@@ -110,7 +109,7 @@ def _warn(importer: Importer) -> None:
         echo(f"Name them with --state and --county (the same import again does it), or later: {again}.", err=True)
 
 
-def _try_out(settings: Settings, file: str, how: How) -> None:
+def _try_out(settings: Settings, file: str, how: How) -> Tally:
     from lienworker.data_folder import DataFolder
     from lienworker.db.database import connect
     from lienworker.store.tasks import known_ids
@@ -135,6 +134,7 @@ def _try_out(settings: Settings, file: str, how: How) -> None:
     echo(tally.in_words() + " (dry run: nothing was touched)", err=True)
     if words := tally.warning():
         echo(f"Warning: {words} Name them with --state and --county.", err=True)
+    return tally
 
 
 def _show_mapping(file: str, how: How) -> None:
@@ -156,4 +156,6 @@ def _importer(settings: Settings, file: str, how: How) -> Importer:
     from lienworker.platforms import registry_with
     from lienworker.steps.import_file import Importer
 
-    return Importer(registry_with(settings.platforms_folder), file, "standard input" if file == "-" else file, how)
+    registry = registry_with(settings.platforms_folder)
+    refuse_unknown_platform(registry, how.defaults.platform)
+    return Importer(registry, file, "standard input" if file == "-" else file, how)

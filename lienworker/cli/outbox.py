@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lienworker.cli.common import json_option, load_settings, open_folder, print_rows, shown, since_option, with_options
+from lienworker.cli.common import (
+    json_option,
+    load_settings,
+    named_task,
+    open_folder,
+    print_rows,
+    shown,
+    since_option,
+    with_options,
+)
 from lienworker.cli.output import confirm, echo, print_json
 from lienworker.cli.progress import Progress
 from lienworker.text_safety import plural, redacted
 
 if TYPE_CHECKING:
+    from lienworker.data_folder import DataFolder
     from lienworker.operator.rows import RowFilter
 
 _STATES = ["waiting", "leased", "held", "delivered", "superseded", "parked", "discarded"]
@@ -75,7 +85,8 @@ def _lane_lines(lanes: list[dict[str, Any]]) -> Iterator[str]:
 
     for lane in lanes:
         states = "  ".join(f"{state} {n:,}" for state, n in sorted(lane["states"].items())) or "nothing"
-        age = f"  (oldest waits {seconds(lane['oldest_seconds'])})" if lane["oldest_seconds"] is not None else ""
+        waits = lane["oldest_seconds"]
+        age = "" if waits is None else f"  (oldest waits {seconds(waits) if waits >= 60 else 'less than a minute'})"
         yield f"{lane['topic']:>15}  {states}{age}"
 
 
@@ -88,9 +99,11 @@ def _pause_lines(pauses: list[dict[str, Any]]) -> list[str]:
 
 def _group_lines(group: dict[str, Any]) -> Iterator[str]:
     """One group: how many of what and why, since when, when they are tried again, and how to send them now."""
+    from lienworker.queries.formatting import cut, in_our_words
+
     yield f"{plural(group['n'], 'row')} {group['state']}: {group['topic']}, {group['reason'] or 'no reason'}"
     if group["sample"]:
-        yield f"  error     {shown(group['sample'], 300)}"
+        yield f"  error     {shown(cut(in_our_words(group['sample']), 300), 300)}"
     yield f"  seen      {group['first_at']} to {group['last_at']}"
     if group["next_try"]:
         yield f"  next try  {group['next_try']}"
@@ -99,9 +112,11 @@ def _group_lines(group: dict[str, Any]) -> Iterator[str]:
 
 
 def _breaker_lines(breakers: list[dict[str, Any]]) -> list[str]:
+    from lienworker.queries.formatting import in_our_words
+
     now = int(datetime.now(UTC).timestamp() * 1000)
     return [
-        f"The Gateway's {row['endpoint']}: {row['words']} (since {row['since']}); "
+        f"The Gateway's {row['endpoint']}: {in_our_words(row['words'] or '')} (since {row['since']}); "
         f"next try in {max(0, row['retry_at'] - now) // 1000} s; nothing is lost."
         for row in breakers
         if row["is_open"]
@@ -127,21 +142,46 @@ def list_(state: str | None, limit: int, as_json: bool, **options: Any) -> None:
 
 
 @outbox.command(epilog="Example: lienworker outbox show 1234")
-@click.argument("row_id", type=int, metavar="ID")
+@click.argument("name", metavar="ROW_OR_TASK")
 @json_option
-def show(row_id: int, as_json: bool) -> None:
-    """Everything about one row: whose it is, its raw file, what it would send, attempts, each error."""
+def show(name: str, as_json: bool) -> None:
+    """Everything about one row: whose it is, its raw file, what it would send, attempts, each error.
+
+    By its number, or all rows of a task by the task's id or its beginning, a parcel id or an address.
+    """
+    folder = open_folder(load_settings())
+    stories = [_story(folder, row_id) for row_id in _rows_called(name)]
+    if as_json:
+        print_json(stories[0] if len(stories) == 1 else stories)
+        return
+    for story in stories:
+        _print_story(story)
+
+
+def _rows_called(name: str) -> list[int]:
+    from lienworker.outbox.rows import is_row, steps_of
+    from lienworker.queries.lists import tasks_called
+
+    if name.isascii() and name.isdigit() and len(name) < 19 and (is_row(int(name)) or not tasks_called(name)):
+        return [int(name)]
+    rows = [step["id"] for step in steps_of(named_task(name)) if step["topic"] in _TOPICS]
+    if not rows:
+        raise click.ClickException(f"Nothing of task {name} is for a Gateway: `lienworker tasks show {name}`.")
+    return rows
+
+
+def _story(folder: DataFolder, row_id: int) -> dict[str, Any]:
     from lienworker.queries.row import row_story
 
-    folder = open_folder(load_settings())
     story = row_story(row_id)
     if story is None:
         raise click.ClickException(f"There is no row {row_id}. `lienworker outbox list` shows what there is.")
     if story["raw_file"]:
         story["raw_file"] = str(folder.root / story["raw_file"])
-    if as_json:
-        print_json(story)
-        return
+    return story
+
+
+def _print_story(story: dict[str, Any]) -> None:
     for name, value in story.items():
         if name != "errors" and value is not None:
             echo(f"{name:>14}  {_whole(value)}")

@@ -32,8 +32,14 @@ def colored(text: str, color: str, *, bold: bool | None = None) -> str:
 
 
 def confirm(question: str) -> None:
-    """Ask; end the command where the answer is no."""
-    click.confirm(visible(without_passwords(question)), abort=True, err=True)
+    """Ask; end the command where the answer is no. Where nobody can answer, say how to go without."""
+    asked = visible(without_passwords(question))
+    try:
+        click.confirm(asked, abort=True, err=True)
+    except click.Abort as stopped:
+        if stopped.__context__ is None or sys.stdin.isatty():  # somebody said no, or pressed Ctrl-C
+            raise
+        raise click.UsageError("Nobody is there to answer (no terminal): --yes does it without asking.") from None
 
 
 def print_json(value: Any) -> None:

@@ -98,12 +98,12 @@ def _print_value(name: str, value: Any) -> None:
 
 
 @platforms.command(epilog="Example: lienworker platforms explain page.html --field owner_name")
-@click.argument("source", metavar="FILE")
+@click.argument("source", metavar="FILE_OR_TASK")
 @click.option("--field", help="Only this field, also where it was not found.")
 @_target_options
 @json_option
 def explain(source: str, field: str | None, as_json: bool, **where: str | None) -> None:
-    """Say which rule found each field of a page, and what it saw.
+    """Say which rule found each field of a page, and what it saw. A task stands for its stored page.
 
     Of a page that gives no record: why, and what each rule saw of it. Exit 1 then.
     """
@@ -212,4 +212,21 @@ def _parse(registry: Registry, page: Page, target: Target) -> Any:
 def _load(source: str) -> Page:
     from lienworker.operator.preview import page_from_file, page_from_url
 
-    return page_from_url(load_settings(), source) if "://" in source else page_from_file(Path(source))
+    if "://" in source:
+        return page_from_url(load_settings(), source)
+    return page_from_file(Path(source) if Path(source).exists() else _stored_page(source))
+
+
+def _stored_page(name: str) -> Path:
+    """The raw page of a task that goes by this name; the name itself where there is none."""
+    from lienworker.cli.common import open_folder
+    from lienworker.data_folder import DataFolder
+    from lienworker.queries.lists import tasks_called
+    from lienworker.store.pages import latest_page
+
+    settings = load_settings()
+    if not DataFolder(settings.data_dir).database.exists():
+        return Path(name)
+    folder, found = open_folder(settings), tasks_called(name)
+    page = latest_page(found[0]) if len(found) == 1 else None
+    return folder.root / page.path if page else Path(name)

@@ -14,6 +14,7 @@ from lienworker.cli.common import (
     json_option,
     list_options,
     load_settings,
+    named_task,
     open_folder,
     print_rows,
     print_total,
@@ -69,26 +70,32 @@ def list_(limit: int, reverse: bool, as_json: bool, **options: Any) -> None:
 
 
 @results.command(epilog="Example: lienworker results show p-0a1b2c…")
-@click.argument("task_id")
+@click.argument("name", metavar="TASK")
 @json_option
-def show(task_id: str, as_json: bool) -> None:
-    """One result with all its data and the places of its files."""
+def show(name: str, as_json: bool) -> None:
+    """One result with all its data and the places of its files.
+
+    TASK is a task's id or its beginning, a parcel id, or an address.
+    """
     from lienworker.store.results import result
 
-    open_folder(load_settings())
+    folder = open_folder(load_settings())
+    task_id = named_task(name)
     found = result(task_id)
     if found is None:
-        raise click.ClickException(f"There is no result of task {task_id!r}. `lienworker tasks show` may say why.")
+        raise click.ClickException(f"Task {task_id} has no result: `lienworker tasks show {task_id}` says why.")
     if as_json:
         print_json(found)
     else:
-        print_result(found)
+        print_result(found, folder.root)
 
 
-def print_result(found: dict[str, Any]) -> None:
+def print_result(found: dict[str, Any], folder: Path) -> None:
     """A result for people: what it is, where its files lie, and its data."""
     for name, value in found.items():
-        if name != "data" and value is not None:
+        if name.endswith("_path") and value:
+            echo(f"{name:>18}  {shown(folder / value, sys.maxsize)}")
+        elif name != "data" and value is not None:
             echo(f"{name:>18}  {shown(value)}")
     print_json(found["data"])
 

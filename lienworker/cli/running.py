@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lienworker.cli.common import load_settings, open_folder
+from lienworker.cli.common import load_settings, make_folder, typed_here, warn_of_unknown_settings
 from lienworker.cli.intake import how_of, import_file, intake_options
 from lienworker.cli.output import echo
 from lienworker.cli.progress import Progress
@@ -33,17 +33,19 @@ def run(file: str, **options: Any) -> None:
     Starts everything that it needs and stops it again. Beside a running `lienworker up` it hands the file over and
     watches it. Stopped or killed, the same command goes on where it was. Exit 0: all completed; 1: some failed.
     """
-    sys.exit(run_file(load_settings(), file, options))
+    settings = load_settings()
+    warn_of_unknown_settings()
+    sys.exit(run_file(settings, file, options))
 
 
-def run_file(settings: Settings, file: str, options: dict[str, Any]) -> int:
-    """The whole of `lienworker run`; gives the exit code."""
+def run_file(settings: Settings, file: str, options: dict[str, Any], *, is_kept: bool = True) -> int:
+    """The whole of `lienworker run`; return the exit code. Nobody is sent to a folder that is not kept."""
     from lienworker.data_folder import rotated
     from lienworker.errors import BusyError
     from lienworker.stack.one_shot import interrupts
     from lienworker.stack.supervisor import running_stack
 
-    folder = open_folder(settings)
+    folder = make_folder(settings)
     with interrupts() as stop, contextlib.ExitStack() as stack:
         log = stack.enter_context(rotated(folder.logs / "run.log").open("ab"))
         try:
@@ -53,12 +55,14 @@ def run_file(settings: Settings, file: str, options: dict[str, Any]) -> int:
             supervisor = None
         if supervisor:
             stop.at_once = lambda: _kill(supervisor)
-        return _import_and_watch(settings, file, options, stop, supervisor)
+        import_id = _import_and_watch(settings, file, options, stop, supervisor)
+        return 130 if import_id is None else print_summary(import_id, settings, is_kept=is_kept)
 
 
 def _import_and_watch(
     settings: Settings, file: str, options: dict[str, Any], stop: Interrupts, supervisor: Supervisor | None
-) -> int:
+) -> int | None:
+    """Return the number of the import when all of it has ended; None when it was stopped."""
     from lienworker.stack.one_shot import watch_import
 
     importer = import_file(settings, file, how_of(options), stop)
@@ -74,8 +78,8 @@ def _import_and_watch(
     progress.close()
     if not finished:
         echo("Stopping. Nothing is lost: the same command goes on from here.", err=True)
-        return 130
-    return print_summary(importer.import_id, settings)
+        return None
+    return importer.import_id
 
 
 def _give_up(problem: Exception) -> None:
@@ -83,17 +87,20 @@ def _give_up(problem: Exception) -> None:
     raise problem
 
 
-def print_summary(import_id: int, settings: Settings) -> int:
+def print_summary(import_id: int, settings: Settings, *, is_kept: bool) -> int:
     """What came of an import; 0 if all completed, else 1."""
     from lienworker.store.counts import failures, import_counts
 
     counts = import_counts(import_id)
     failed = counts["failed"] + counts["expired"]
-    echo(f"{counts['completed']:,} completed, {failed:,} failed; results are in {settings.data_dir}")
+    where = f"; results are in {settings.data_dir}" if is_kept else "."
+    echo(f"{counts['completed']:,} completed, {failed:,} failed{where}")
     for reason, n, sample in failures(import_id):
         echo(f"  {n:>6,}  {reason}: {sample}")
-    if failed:
-        echo("Look closer with `lienworker tasks list --status failed`, try again with `lienworker tasks retry`.")
+    if failed and is_kept:
+        here = typed_here(settings)
+        echo(f"Look closer with `{here}lienworker tasks list --import {import_id} --status failed`,")
+        echo(f"try again with `{here}lienworker tasks retry --import {import_id}`.")
     left = counts["pending"] + counts["processing"]
     if left:
         _say_what_is_kept_back(left)
@@ -106,7 +113,7 @@ def _say_what_is_kept_back(left: int) -> None:
     echo(f"{left:,} are kept back, since their pages have changed:")
     for place in paused_places():
         echo(f"  {place['words']}")
-    echo("Mend the parser and `lienworker reparse`, or take them as they are with `lienworker platforms accept`.")
+    echo("Fix the parser and `lienworker reparse`, or take them as they are: `lienworker platforms accept --all`.")
 
 
 def _kill(supervisor: Supervisor) -> None:
@@ -144,7 +151,8 @@ def _watchable(folder: Path | None) -> Path | None:
 @click.option("--mode", type=click.Choice(["standalone", "ondemand"]), help="Not by the settings.")
 @click.option("--only", type=click.Choice(["workers", "schedule"]), help="One part, as a service; needs REDIS_URL.")
 @click.option("--watch", type=_FOLDER, help="Start workers again when Python files there change; for development.")
-def up(mode: str | None, only: str | None, watch: Path | None) -> None:
+@click.option("--detach", is_flag=True, help="In the background; `lienworker logs` shows its log, `stop` ends it.")
+def up(mode: str | None, only: str | None, watch: Path | None, detach: bool) -> None:
     """Run the whole stack in the foreground until Ctrl-C.
 
     Redis (a private one, unless REDIS_URL is set), workers, schedule and monitor. Parts that die are started again. A
@@ -156,6 +164,10 @@ def up(mode: str | None, only: str | None, watch: Path | None) -> None:
     from lienworker.stack.supervisor import running_stack
 
     settings = in_mode(load_settings(), mode)
+    warn_of_unknown_settings()
+    if detach:
+        _detach(settings, mode)
+        return
     setup_logging(settings, "supervisor")
     choice = Choice(with_web=True, only=only, watch=_watchable(watch))
     with interrupts() as stop, running_stack(settings, choice=choice) as supervisor:
@@ -169,6 +181,34 @@ def up(mode: str | None, only: str | None, watch: Path | None) -> None:
             supervisor.tend()
             time.sleep(0.2)
         echo("Stopping. Nothing is lost. (Ctrl-C again: at once.)", err=True)
+
+
+def _detach(settings: Settings, mode: str | None) -> None:
+    """Start the same in a session of its own, and wait until its workers live or it has ended."""
+    import subprocess  # ourselves, as an argument list  # nosec B404
+
+    from lienworker.data_folder import is_stack_running, rotated
+    from lienworker.outbox.leases import living
+
+    folder = make_folder(settings)
+    if is_stack_running(folder):
+        raise click.ClickException("A stack runs on this folder already: `lienworker status` shows it.")
+    log = rotated(folder.logs / "stack.log")
+    command = [sys.executable, "-m", "lienworker", "up", *(["--mode", mode] if mode else [])]
+    with log.open("ab") as out:
+        began = out.tell()
+        started = subprocess.Popen(  # nosec B603
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+        )
+    while not (is_stack_running(folder) and living(folder, "worker")):
+        if started.poll() is not None:
+            with log.open("rb") as said:
+                said.seek(began)
+                echo(said.read().decode("utf-8", "replace"), err=True, nl=False)
+            sys.exit(started.returncode or 1)
+        time.sleep(0.1)
+    echo(f"lienworker is up ({settings.mode}) on {settings.data_dir}. `lienworker logs --follow` shows what it says,")
+    echo("`lienworker status --watch` how far it is, and `lienworker stop` ends it.")
 
 
 @click.command(epilog="Example: lienworker demo --parcels 200 --keep demo-data")

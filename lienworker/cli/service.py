@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lienworker.cli.common import with_options
-from lienworker.cli.output import echo
+from lienworker.cli.output import confirm, echo
 
 if TYPE_CHECKING:
     from lienworker.stack.units import Service, Step
@@ -94,7 +94,7 @@ def _go(steps: list[Step], *, dry_run: bool, yes: bool) -> None:
                 echo(f"\n--- {step.path}\n{step.text}", nl=False)
         return
     if not yes:
-        click.confirm("Go on?", abort=True)
+        confirm("Go on?")
     for step in steps:
         step.do()
 

@@ -14,6 +14,7 @@ from lienworker.cli.common import (
     json_option,
     list_options,
     load_settings,
+    named_task,
     open_folder,
     print_rows,
     print_table,
@@ -80,11 +81,15 @@ def list_(limit: int, reverse: bool, offset: int, as_json: bool, **options: Any)
 
 
 @tasks.command(epilog="Example: lienworker tasks show p-0a1b2c…")
-@click.argument("task_id")
+@click.argument("name", metavar="TASK")
 @json_option
-def show(task_id: str, as_json: bool) -> None:
-    """One task's whole story: steps, attempts, errors, files."""
-    story = _story(task_id)
+def show(name: str, as_json: bool) -> None:
+    """One task's whole story: steps, attempts, errors, files.
+
+    TASK is a task's id or its beginning, a parcel id, or an address.
+    """
+    folder = open_folder(load_settings())
+    story = _story(named_task(name))
     if as_json:
         print_json(story)
         return
@@ -92,7 +97,7 @@ def show(task_id: str, as_json: bool) -> None:
         if value is not None:
             echo(f"{name:>14}  {shown(value) if name != 'last_error' else value}")
     if story["page"]:
-        echo(f"{'raw page':>14}  {story['page']['path']} ({story['page']['size']:,} bytes)")
+        echo(f"{'raw page':>14}  {folder.root / story['page']['path']} ({story['page']['size']:,} bytes)")
     echo("\nSteps:")
     columns = ("id", "topic", "generation", "state", "attempts", "reason")
     print_table(columns, [[step[name] for name in columns] for step in story["steps"]])
@@ -110,13 +115,9 @@ def _story(task_id: str) -> dict[str, Any]:
     from lienworker.store.results import result
     from lienworker.store.tasks import attempts_of, task
 
-    open_folder(load_settings())
-    found = task(task_id)
-    if found is None:
-        raise click.ClickException(f"There is no task {task_id!r}. `lienworker tasks list` shows what there is.")
     page = latest_page(task_id)
     return {
-        "task": found,
+        "task": task(task_id),
         "steps": steps_of(task_id),
         "attempts": attempts_of(task_id),
         "page": asdict(page) if page else None,
@@ -129,7 +130,7 @@ def _story(task_id: str) -> dict[str, Any]:
 @filter_options
 @click.option("--all", "everything", is_flag=True, help="All failed and expired tasks.")
 def retry(task_ids: tuple[str, ...], everything: bool, **options: Any) -> None:
-    """Try failed tasks again: by id, by filter, or --all."""
+    """Try failed tasks again: by id, by filter, or --all. Exit 1 if there was none."""
     from lienworker.operator.tasks import retry_tasks
 
     ids, what = _chosen(task_ids, everything, options, ("failed", "expired"))
@@ -142,7 +143,10 @@ def retry(task_ids: tuple[str, ...], everything: bool, **options: Any) -> None:
 @click.option("--all", "everything", is_flag=True, help="All tasks that wait.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def cancel(task_ids: tuple[str, ...], everything: bool, yes: bool, **options: Any) -> None:
-    """Cancel tasks that wait: by id, by filter, or --all. They end as failed, reason `cancelled`."""
+    """Cancel tasks that wait: by id, by filter, or --all. They end as failed, reason `cancelled`.
+
+    Exit 1 if there was none.
+    """
     from lienworker.operator.tasks import cancel_tasks
 
     ids, what = _chosen(task_ids, everything, options, ("pending", "processing"))
@@ -203,6 +207,7 @@ def _chosen(
         raise click.UsageError("Say which tasks: ids, or filters, or --all.")
     open_folder(load_settings())
     if task_ids:
+        task_ids = tuple(map(named_task, task_ids))
         return list(task_ids), "ids " + " ".join(task_ids)[:500]
     return ids_of(wanted, statuses), wanted.in_words()
 
@@ -210,3 +215,4 @@ def _chosen(
 def _report(done_words: str, done: Done, left_words: str) -> None:
     left = f"; {done.left:,} left as they are ({left_words})" if done.left else ""
     echo(f"{plural(done.changed, 'task')} {done_words}{left}.")
+    sys.exit(0 if done.changed else 1)

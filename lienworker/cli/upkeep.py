@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lienworker.cli.common import load_settings, open_folder
-from lienworker.cli.output import echo
+from lienworker.cli.common import load_settings, make_folder, open_folder
+from lienworker.cli.output import confirm, echo
 from lienworker.cli.progress import Progress
 from lienworker.text_safety import plural
 
@@ -78,7 +78,7 @@ def purge(
     if dry_run:
         return
     if found.rows and not yes:
-        click.confirm("Purge?", abort=True, err=True)
+        confirm("Purge?")
     _purge(keep, folder)
     if vacuum:
         _vacuum(folder)
@@ -180,7 +180,7 @@ def restore(file: Path, force: bool, moved: bool) -> None:
 
     settings = load_settings()
     restored = restore_files(file.absolute(), settings.data_dir, force=force)
-    folder = open_folder(settings)
+    folder = make_folder(settings)
     held = settle_in(file.name, hold_uploads=not moved)
     made, _ = rebuild(folder)
     echo(

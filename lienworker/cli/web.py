@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lienworker.cli.common import load_settings, open_folder
+from lienworker.cli.common import load_settings, make_folder
 from lienworker.cli.output import echo
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def web(
     settings = load_settings()
     setup_logging(settings, "web")
     listen, number = host or settings.web_host, port or settings.web_port or _PORT
-    folder = open_folder(settings)
+    folder = make_folder(settings)
     guard = _guard(settings, folder, listen, number, allow_host)
     if only_address:
         echo(_link(guard, number))

@@ -150,7 +150,7 @@ class GuardedResolver(AbstractResolver):
 def _refused(host: str, address: Address) -> FetchError:
     where = f"{host} is" if host == str(address) else f"{host} leads to {address},"
     return FetchError(
-        "private_address", f"{where} a private or reserved address; fetching from it must be allowed by name."
+        "private_address", f"{where} a private or reserved address; LIENWORKER_ALLOW_PRIVATE_HOSTS={host} allows it."
     )
 
 

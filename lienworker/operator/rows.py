@@ -185,6 +185,7 @@ def lanes_in_figures() -> list[dict[str, Any]]:
         counts = dict(all_rows("SELECT state, n FROM tally WHERE kind = 'outbox' AND topic = ? AND n > 0", (topic,)))
         # To the minute, from the kept table: looking for it among a million rows takes seconds.
         minute = one_row("SELECT min(minute) FROM waiting_since WHERE topic = ? AND host = '' AND n > 0", (topic,))[0]
-        age = max(0, now_ms() // 1000 - minute * 60) if minute else None
+        # What it surely has waited: from the end of its minute on.
+        age = max(0, now_ms() // 1000 - minute * 60 - 59) if minute else None
         lanes.append({"topic": topic, "endpoint": endpoint, "states": counts, "oldest_seconds": age})
     return lanes

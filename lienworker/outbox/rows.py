@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from lienworker.db.database import dict_rows, execute
+from lienworker.db.database import dict_rows, execute, one_row
 from lienworker.outbox.states import State, Topic
 
 #: A due time that never comes by itself: the row waits for another one to end.
@@ -85,6 +85,11 @@ def count_rows(name: str, by_topic: Counter[str]) -> None:
             "INSERT INTO counters (name, topic, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
             (name, topic, n),
         )
+
+
+def is_row(row_id: int) -> bool:
+    """Return whether there is a row with this number."""
+    return one_row("SELECT 1 FROM outbox WHERE id = ?", (row_id,)) is not None
 
 
 def steps_of(task_id: str) -> list[dict[str, Any]]:

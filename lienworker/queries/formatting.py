@@ -68,8 +68,37 @@ def at(moment: int | str | None) -> str:
 
 
 def cut(text: Any, length: int = 80) -> str:
+    """Return the text, cut between two words where it is too long."""
     whole = "" if text is None else str(text)
-    return whole if len(whole) <= length else whole[: length - 1] + "…"
+    if len(whole) <= length:
+        return whole
+    head = whole[: length - 1]
+    words, blank, rest = head.rpartition(" ")
+    return (words if blank and len(rest) < length // 2 else head).rstrip() + "…"
+
+
+#: Why a connection did not come about, by what the HTTP library's words have in them.
+_NOT_CONNECTED = {
+    "certificate": "its certificate is not one that we trust",
+    "sslerror": "it does not speak TLS as we do",
+    "name or service": "there is no such host name",
+    "domain name": "there is no such host name",
+    "getaddrinfo": "there is no such host name",
+    "connect call failed": "nothing takes connections there",
+    "refused": "nothing takes connections there",
+    "timeout": "the connection does not come about in time",
+}
+
+
+def why_not_connected(words: str) -> str | None:
+    """Return the reason in our own words; the library's are about its own insides. None where they are no such."""
+    said = words.lower()
+    return next((meaning for sign, meaning in _NOT_CONNECTED.items() if sign in said), None)
+
+
+def in_our_words(words: str) -> str:
+    """Return what a library said of a connection in our words, and anything else as it is."""
+    return (why_not_connected(words) or words) if "Connect" in words else words
 
 
 def query(values: Mapping[str, Any], **more: Any) -> str:

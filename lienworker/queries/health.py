@@ -12,11 +12,11 @@ from lienworker.outbox.breaker import breakers
 from lienworker.outbox.leases import living
 from lienworker.outbox.pauses import pauses
 from lienworker.outbox.uploads import ENDPOINTS
-from lienworker.queries.formatting import at, number, seconds
+from lienworker.queries.formatting import at, cut, in_our_words, number, seconds
 from lienworker.queries.lists import overdue_hosts
 from lienworker.queries.outbox import uploads_held
 from lienworker.settings import Settings
-from lienworker.store.counts import by_minute, outbox_counts, sums, task_counts, this_minute
+from lienworker.store.counts import OUTBOX_STATES, by_minute, outbox_counts, sums, task_counts, this_minute
 from lienworker.store.damage import known_damage
 from lienworker.store.heartbeats import ACKNOWLEDGED, last_heartbeat
 from lienworker.store.history import paused_places
@@ -57,12 +57,14 @@ def facts_of(folder: DataFolder) -> dict[str, Any]:
     """What the health line is made of; all of it from tallies and small tables."""
     now = now_ms()
     workers = living(folder, "worker")
+    lanes = [outbox_counts(topic) for topic in ENDPOINTS]
     for worker in workers:
         worker["silent_seconds"] = max(0, now - to_ms(worker["seen_at"])) // 1000
     return {
         "tasks": task_counts(),
         "outbox": outbox_counts(),
-        "unsent": sum(outbox_counts(topic)["waiting"] for topic in ENDPOINTS),
+        "uploads": {state: sum(lane[state] for lane in lanes) for state in OUTBOX_STATES},
+        "unsent": sum(lane["waiting"] for lane in lanes),
         "replays": len(living(folder, "replay")),
         "held": uploads_held(),
         "drift": paused_places(),
@@ -95,7 +97,7 @@ def _pace() -> dict[str, Any]:
 
 def judge(settings: Settings, facts: dict[str, Any]) -> Health:
     """The worst thing first; that nothing is lost is said where one would fear it."""
-    bad = [*_damage(facts), *_no_workers(facts), *_stuck(facts)]
+    bad = [*_damage(facts), *facts.get("redis_trouble", ()), *_no_workers(facts), *_stuck(facts)]
     warn = [
         *(_gateway(settings, facts) or _heartbeat(settings, facts)),
         *_unsent(settings, facts),
@@ -103,7 +105,7 @@ def judge(settings: Settings, facts: dict[str, Any]) -> Health:
         *_drift(facts),
         *_disk(settings, facts),
     ]
-    parts = [*bad, *warn, _work(facts), *_held(facts)]
+    parts = [*bad, *warn, _work(facts, is_well=not (bad or warn)), *_held(facts)]
     level = "bad" if bad else "warn" if warn else "busy" if facts["left"] else "good"
     line = "; ".join(parts)
     return Health(level, line[0].upper() + line[1:] + ".")
@@ -143,7 +145,8 @@ def _gateway(settings: Settings, facts: dict[str, Any]) -> list[str]:
     first = min(troubles, key=lambda row: row["since"] or "")
     kind = _KINDS.get(first["kind"] or "", f"does not take {first['endpoint']}: {first['words']}")
     return [
-        f"Gateway {kind} since {at(first['since'])[11:16]} UTC; {number(facts['unsent'])} uploads wait; nothing is lost"
+        f"Gateway {kind} since {at(first['since'])[11:16]} UTC; {_uploads(facts['unsent'], 'waits', 'wait')};"
+        " nothing is lost"
     ]
 
 
@@ -156,7 +159,8 @@ def _heartbeat(settings: Settings, facts: dict[str, Any]) -> list[str]:
     if since and now_ms() - to_ms(since) < 1000 * _BEATS_APART:
         return []
     lately = f"since {at(since)[11:16]} UTC" if since else "yet"
-    return [f"the Gateway has taken no heartbeat {lately}, and may count this worker as gone: {beat['outcome'][:200]}"]
+    why = cut(in_our_words(beat["outcome"]), 200)
+    return [f"the Gateway has taken no heartbeat {lately}, and may count this worker as gone: {why}"]
 
 
 def _unsent(settings: Settings, facts: dict[str, Any]) -> list[str]:
@@ -165,9 +169,12 @@ def _unsent(settings: Settings, facts: dict[str, Any]) -> list[str]:
     if not facts["unsent"] or facts["replays"] or (facts["stack_runs"] and not is_alone):
         return []
     remedy = "`lienworker outbox replay`" if is_alone else "`lienworker up` or `lienworker outbox replay`"
-    n = facts["unsent"]
-    words = "1 upload waits; nobody sends it" if n == 1 else f"{number(n)} uploads wait; nobody sends them"
+    words = _uploads(facts["unsent"], "waits; nobody sends it", "wait; nobody sends them")
     return [f"{words}: {remedy}"]
+
+
+def _uploads(n: int, one: str, many: str) -> str:
+    return f"1 upload {one}" if n == 1 else f"{number(n)} uploads {many}"
 
 
 def _pauses(facts: dict[str, Any]) -> list[str]:
@@ -190,19 +197,24 @@ def _disk(settings: Settings, facts: dict[str, Any]) -> list[str]:
     return [] if stopped else room.warnings()
 
 
-def _work(facts: dict[str, Any]) -> str:
+def _work(facts: dict[str, Any], *, is_well: bool) -> str:
     if not facts["left"]:
         idle = "nothing waits to be scraped"
-        return f"all is well, {idle}" if facts["stack_runs"] else f"{idle}; no stack runs on this folder"
+        if not facts["stack_runs"]:
+            return f"{idle}; no stack runs on this folder"
+        return f"all is well, {idle}" if is_well else idle
     words = "1 task is on its way" if facts["left"] == 1 else f"{number(facts['left'])} tasks are on their way"
     is_known = facts["stack_runs"] and (facts["left_seconds"] or 0) >= 1
     return words + (f", done in about {seconds(facts['left_seconds'])}" if is_known else "")
 
 
 def _held(facts: dict[str, Any]) -> list[str]:
-    words = [f"{number(n)} uploads are held {_HELD.get(reason, f'({reason})')}" for reason, n in facts["held"].items()]
+    words = [
+        f"{_uploads(n, 'is held', 'are held')} {_HELD.get(reason, f'({reason})')}"
+        for reason, n in facts["held"].items()
+    ]
     parked = facts["outbox"]["parked"]
-    return words + ([f"{number(parked)} uploads are parked"] if parked else [])
+    return words + ([_uploads(parked, "is parked", "are parked")] if parked else [])
 
 
 def readiness(folder: DataFolder) -> Health:

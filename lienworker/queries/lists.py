@@ -286,6 +286,20 @@ def _with_direct_hits(listing: Listing, wanted: TaskFilter, below: int) -> Listi
     return Listing(rows, listing.more, listing.looked_at_all)
 
 
+def tasks_called(name: str, most: int = 6) -> list[str]:
+    """Return the ids of tasks that a name may mean, each way by an index: the first way that finds any counts."""
+    ways: list[tuple[str, tuple[Any, ...]]] = [
+        ("task_id IN (?, ?)", (name, local_task_id(name))),
+        ("parcel_id IS NOT NULL AND parcel_id = ? COLLATE NOCASE", (name,)),
+        ("task_id >= ? AND task_id < ?", (name, name + "\U0010ffff")),
+    ]
+    for condition, values in ways if name else ():
+        sql = f"SELECT task_id FROM tasks WHERE {condition} ORDER BY rowid DESC LIMIT {most}"
+        if found := [row[0] for row in all_rows(sql, values)]:
+            return found
+    return []
+
+
 def page_story(task_id: str) -> list[dict[str, Any]]:
     """Every page that was fetched for a task."""
     sql = "SELECT generation, path, size, status, content_type, url, fetched_at, fetch_ms FROM pages WHERE task_id = ?"

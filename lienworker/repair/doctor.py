@@ -21,7 +21,7 @@ from lienworker.outbox.storage_watch import CAUSE, words_of
 from lienworker.repair.checks import Scope, file_checks, raw_page_check, row_checks
 from lienworker.repair.redis_check import redis_finding
 from lienworker.repair.report import Finding
-from lienworker.settings import Settings
+from lienworker.settings import Settings, unknown_settings
 from lienworker.store.damage import integrity_problems, known_damage, try_storage
 
 _FIXES_IT = "`lienworker doctor --repair` fixes it"
@@ -31,8 +31,11 @@ _FETCHES_THEM = "`lienworker doctor --repair --refetch` fetches them again"
 def examine(settings: Settings, find_redis: Callable[[], str], *, deep: bool = False) -> Iterator[Finding]:
     """All checks, in the order in which trouble usually starts."""
     yield _environment()
-    yield Finding("settings", True, f"mode {settings.mode}, {settings.process_count} x {settings.threads} threads")
+    yield _settings(settings)
     yield redis_finding(settings, find_redis)
+    if not settings.data_dir.exists():
+        yield Finding("data folder", False, f"there is none at {settings.data_dir}; `lienworker init` makes one")
+        return
     try:
         folder = open_store(settings.data_dir)
     except (LienworkerError, peewee.DatabaseError) as problem:
@@ -56,6 +59,12 @@ def examine(settings: Settings, find_redis: Callable[[], str], *, deep: bool = F
 
 def _with_hint(finding: Finding, hint: str = _FIXES_IT) -> Finding:
     return finding if finding.is_well else replace(finding, words=f"{finding.words}; {hint}")
+
+
+def _settings(settings: Settings) -> Finding:
+    words = f"mode {settings.mode}, {settings.process_count} x {settings.threads} threads"
+    unknown = unknown_settings()
+    return Finding("settings", not unknown, "; ".join([words, *unknown]))
 
 
 def _environment() -> Finding:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO
 
-from lienworker.broker import redis_url, refuse_redis_url
+from lienworker.broker import redis_url, refuse_redis_away, refuse_redis_url
 from lienworker.data_folder import DataFolder, try_lock
 from lienworker.db.database import DATABASE_TROUBLE, is_damage, open_store
 from lienworker.errors import BusyError, DamageError, OperatorError, SettingsError
@@ -211,9 +211,13 @@ def running_stack(settings: Settings, log: IO[bytes] | None = None, choice: Choi
     if choice.only and not settings.redis_url:
         raise SettingsError("REDIS_URL", "is not set: a part that runs alone needs the Redis that all parts share.")
     refuse_redis_url(settings)
+    if settings.redis_url:
+        refuse_redis_away(settings)
     folder = open_store(settings.data_dir)
     refuse_damage(folder, confirmed_damage(folder))
     lock = _take_lock(folder, shared=choice.only is not None)
+    if choice.only is None:
+        _sign(lock)
     supervisor = Supervisor(settings, folder, log, choice)
     try:
         if not settings.redis_url:
@@ -235,6 +239,27 @@ def _take_lock(folder: DataFolder, *, shared: bool) -> IO[str]:
             )
         time.sleep(0.05)
     return lock
+
+
+def _sign(lock: IO[str]) -> None:
+    """Leave our number in the lock, for `lienworker stop`. It counts only while the lock is held."""
+    lock.seek(0)
+    lock.truncate()
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
+
+
+def pid_of_stack(folder: DataFolder) -> int | None:
+    """Return the process of the whole stack that runs on a folder, if it is one of this machine's."""
+    import psutil
+
+    text = folder.lock.read_text(encoding="utf-8").strip()
+    pid = int(text) if text.isdigit() else 0
+    try:
+        is_ours = pid > 0 and "lienworker" in " ".join(psutil.Process(pid).cmdline())
+    except psutil.Error:
+        is_ours = False
+    return pid if is_ours else None
 
 
 def refuse_damage(folder: DataFolder, words: str | None) -> None:

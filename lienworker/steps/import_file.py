@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,7 @@ class Tally:
     released: int = 0
     #: Rows without a state or a county whose address does not tell it: see `warning`.
     placeless: int = 0
+    urgent: int = 0
 
     def count(self, registered: Registered) -> None:
         self.added += registered.added
@@ -61,7 +63,13 @@ class Tally:
         parts += [f"{self.lifted:,} moved to the queue urgent"] if self.lifted else []
         parts += [f"{self.filled:,} learned their state, county or parcel id"] if self.filled else []
         parts += [f"{self.released:,} parked results can be delivered now"] if self.released else []
-        return f"{plural(self.rows, 'row')}: {', '.join(parts)}"
+        return f"{plural(self.rows, 'row')}: {', '.join(parts)}; {self._queues()}"
+
+    def _queues(self) -> str:
+        good = self.rows - self.rejected
+        if self.urgent in (0, good):
+            return f"queue {'urgent' if self.urgent else 'default'}"
+        return f"{self.urgent:,} in the queue urgent, {good - self.urgent:,} in default"
 
     def warning(self) -> str | None:
         """Say that results may come to nothing for want of a state and a county, and what to do about it."""
@@ -177,6 +185,7 @@ class Importer:
             return Reject(row.line, problem.reason, problem.detail, str(row.parcel_id or ""))
         self._learn_politeness(row.platform, url)
         state, county = self._place(row, url)
+        self.tally.urgent += row.queue == "urgent"
         return NewTask(
             source="local_file",
             url=url,
@@ -203,9 +212,16 @@ class Importer:
         url = self._registry.get(row.platform or "").build_url(target)
         if url is None:
             raise PageError(
-                "no_url", f"platform {row.platform!r} cannot build a URL from this row; give the url column"
+                "no_url", f"platform {row.platform!r} cannot build a URL from this row; give {self._lacking(row)}"
             )
         return url
+
+    def _lacking(self, row: ParcelRow) -> str:
+        """The columns that would make an address, where the platform says so."""
+        template = getattr(self._registry.get(row.platform or ""), "url_template", None)
+        there = {"parcel_id": row.parcel_id, "state": row.state, "county": row.county, **row.extra}
+        wanted = [name for name in re.findall(r"{(\w+)}", template or "") if not there.get(name)]
+        return f"the url column, or {' and '.join(wanted)}" if wanted else "the url column"
 
     def _learn_politeness(self, platform_name: str | None, url: str) -> None:
         """How the platform of a host wants to be called; asked once a host."""

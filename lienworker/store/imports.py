@@ -64,8 +64,21 @@ def finish_import(import_id: int, status: str, rejects_path: str | None) -> None
         ended.where(Import.id == import_id).execute()
 
 
-def imports(limit: int = 50) -> list[dict[str, Any]]:
-    found = list(dicts(Import.select().order_by(Import.id.desc()).limit(limit)))
+def imports(limit: int = 50, *, oldest_first: bool = False) -> list[dict[str, Any]]:
+    """Return imports, newest first unless told otherwise; one that was killed counts as stopped."""
+    order = Import.id if oldest_first else Import.id.desc()
+    return _seen_alive(list(dicts(Import.select().order_by(order).limit(limit))))
+
+
+def import_numbered(import_id: int) -> dict[str, Any] | None:
+    return next(iter(_seen_alive(list(dicts(Import.select().where(Import.id == import_id))))), None)
+
+
+def count_imports() -> int:
+    return int(Import.select().count())
+
+
+def _seen_alive(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if any(row["status"] == "running" for row in found) and not _is_anybody_importing():
         for row in found:
             row["status"] = "stopped" if row["status"] == "running" else row["status"]

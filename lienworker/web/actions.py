@@ -44,7 +44,7 @@ _ROW_VERBS: dict[str, tuple[Callable[[Sequence[int], str], int], str]] = {
 }
 _RELEASE_ALONE = "This stack is standalone: they are held with all else, and `lienworker outbox replay` sends them."
 _LEFT_OUT = {
-    "raw_discarded": "Their raw file was discarded, and a result never goes without it. `lienworker tasks retry`"
+    "raw_discarded": "Their raw file was discarded, and a result never goes without it. `lienworker tasks retry --all`"
     " fetches the page anew.",
     "standalone": "This stack is standalone and sends nothing by itself: `lienworker outbox replay` does it.",
 }

@@ -16,7 +16,7 @@ TOPICS = ("upload_raw", "upload_result", "report_failure")
 #: What to do about rows that are no uploads: the drift guard holds them.
 NO_UPLOAD = (
     "These are pages to fetch, held since their county changed: mend the parser and run `lienworker reparse`,"
-    " or take the pages as they are with `lienworker platforms accept --county …`."
+    " or take the pages as they are with `lienworker platforms accept --all`."
 )
 
 

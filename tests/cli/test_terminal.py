@@ -68,6 +68,7 @@ def test_no_command_passes_a_strangers_orders_on(hostile: Node, command: list[st
 
 
 def test_status_has_its_color_on_a_terminal_and_none_elsewhere(node: Node) -> None:
+    node.cli("init")
     _, said = node.on_terminal("status")
     assert "\x1b[32m\x1b[1mNothing waits" in said
     assert "\\x1b" not in said

@@ -73,7 +73,7 @@ def test_an_age_that_is_none_is_refused(node: Node, age: str) -> None:
 
 
 def test_a_vacuum_makes_an_old_file_small_and_able_to_shrink(node: Node) -> None:
-    node.cli("status")
+    node.cli("init")
     path = node.data / "lienworker.db"
     with sqlite3.connect(path) as direct:
         direct.execute("PRAGMA journal_mode = delete")

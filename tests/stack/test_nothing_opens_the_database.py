@@ -133,7 +133,7 @@ def test_a_command_beside_a_running_stack_opens_nothing_and_drops_no_lock(busy: 
 def test_the_spy_sees_what_it_is_there_for(tmp_path: Path) -> None:
     """Otherwise the tests above would prove nothing."""
     node = Node(tmp_path / "data", **spied(tmp_path))
-    assert node.cli("status").returncode == 0
+    assert node.cli("init").returncode == 0
     assert opened(tmp_path) == ""
     code = f"open({str(node.data / 'lienworker.db')!r}).close()"
     subprocess.run([sys.executable, "-c", code], env=node.environment(), check=True)

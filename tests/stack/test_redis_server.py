@@ -54,7 +54,7 @@ def test_an_old_one_is_better_than_none_and_is_called_old(on_path: Path, monkeyp
 
 
 def test_doctor_names_the_server_its_version_and_its_path(node: Node) -> None:
-    node.cli("status")
+    node.cli("init")
     (line,) = [line for line in node.cli("doctor").stdout.splitlines() if " redis: " in line]
     server = find_server()
     assert line == f"ok   redis: private server: {server.name} {server.version} ({server.program})"

@@ -61,7 +61,7 @@ def test_a_report_of_damage_is_noted_only_if_a_second_look_agrees(tmp_path: Path
 
 @pytest.mark.parametrize("command", ["status", "doctor", "up"])
 def test_a_note_of_damage_that_is_not_there_is_removed_and_said(node: Node, command: str) -> None:
-    assert node.cli("status").returncode == 0
+    assert node.cli("init").returncode == 0
     note = DataFolder(node.data).damage_note
     note.write_text(_NOTE + "\n")
     if command == "up":
@@ -77,7 +77,7 @@ def test_a_note_of_damage_that_is_not_there_is_removed_and_said(node: Node, comm
 
 
 def test_a_note_of_damage_that_is_there_stays_and_is_told(node: Node) -> None:
-    assert node.cli("status").returncode == 0
+    assert node.cli("init").returncode == 0
     break_a_page(node.data)
     DataFolder(node.data).damage_note.write_text(_NOTE + "\n")
     refused = node.cli("up")
@@ -124,7 +124,7 @@ def test_a_stack_that_is_stopped_while_storage_fails_leaves_no_trace_in_the_log(
 
 @pytest.mark.parametrize("fault", ["eio", "read_only"])
 def test_the_doctor_examines_storage_that_cannot_be_used(node: Node, disk: FailingDisk, fault: str) -> None:
-    assert node.cli("status").returncode == 0
+    assert node.cli("init").returncode == 0
     disk.begin(fault)
     doctor = Node(node.data, **disk.environment).cli("doctor")
     assert (doctor.returncode, doctor.stderr) == (1, "")
