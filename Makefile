@@ -4,9 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 4
 STAMP  := $(VENV)/.installed
+PROGRAM := $(VENV)/.program
 
 .DEFAULT_GOAL := help
-.PHONY: audit bandit docs help install demo test check lint types format import up bench-import bench-migration bench-drain bench-outage bench-parse clean bench-web screenshots year
+.PHONY: audit bandit docs help install program demo test check lint types format import up bench-import bench-migration bench-drain bench-outage bench-parse clean bench-web screenshots year
 .PHONY: bench bench-growth bench-hosts bench-hostile fuzz
 .PHONY: chaos
 .PHONY: deps layers dev hooks site lint-containers man build test-minimum test-repeat
@@ -14,16 +15,23 @@ STAMP  := $(VENV)/.installed
 help:  ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(STAMP)  ## Set up .venv with the program in .venv/bin/lienworker
+program: $(PROGRAM)  ## Set up .venv with the program in .venv/bin/lienworker, and nothing else
 
-$(STAMP): pyproject.toml constraints.txt
+install: $(STAMP)  ## The same with everything that a developer needs
+
+# The program alone: a first look needs no linters, browsers and documentation.
+$(PROGRAM): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; say which one with: make PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(STAMP): $(PROGRAM)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: install  ## Run the main job on the bundled demo county
+demo: $(PROGRAM)  ## Run the main job on the bundled demo county
 	$(BIN)/lienworker demo
 
 # First what may run side by side (most of it waits for processes), then what measures time or load.
@@ -89,11 +97,11 @@ format: install  ## Put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-import: install  ## Import parcels: make import FILE=parcels.jsonl
+import: $(PROGRAM)  ## Import parcels: make import FILE=parcels.jsonl
 	@test -n "$(FILE)" || { echo "Say which file: make import FILE=parcels.jsonl"; exit 2; }
 	$(BIN)/lienworker import "$(FILE)"
 
-up: install  ## Run the whole stack in the foreground, until Ctrl-C
+up: $(PROGRAM)  ## Run the whole stack in the foreground, until Ctrl-C
 	@exec $(BIN)/lienworker up
 
 dev: install  ## Run the stack and start its workers again when the code changes
@@ -125,7 +133,7 @@ SEED    ?= 1
 chaos: install  ## Break everything for a while, then print the balance: make chaos SECONDS=600 SEED=7
 	$(BIN)/python -m chaos --seconds $(SECONDS) --seed $(SEED)
 
-bench-import: install  ## Measure the import of a million rows against plain sqlite3
+bench-import: $(PROGRAM)  ## Measure the import of a million rows against plain sqlite3
 	$(BIN)/python -m benchmarks.importing
 
 bench-migration: install  ## Measure the upgrade of a million rows to the newest schema, with two kills on the way

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,8 +13,10 @@ import click
 from lienworker.cli.common import json_option, load_settings, open_folder, print_table
 from lienworker.cli.output import confirm, echo, print_json
 
-#: Rows of each backlog table on a screen.
-_BACKLOG_ROWS = 6
+#: Rows of each table, where there is room.
+_MOST_ROWS = 8
+#: Lines that stand around the tables: the headline, counts, titles and the pace; and how many tables there may be.
+_OTHER_LINES, _TABLES = 14, 5
 
 if TYPE_CHECKING:
     from lienworker.queries.health import Health
@@ -40,7 +44,7 @@ def status(watch: bool, as_json: bool) -> None:
         else:
             if watch:
                 click.clear()
-            _print_status(facts, judge(settings, facts))
+            _print_status(facts, judge(settings, facts), _rows_that_fit() if watch else _MOST_ROWS)
             echo("\n" + _pace_in_words(facts))
         if not watch:
             return
@@ -76,7 +80,20 @@ def _pace_in_words(facts: dict[str, Any]) -> str:
     return ", ".join([*parts, *size, f"{facts['disk_free_mb']:,} MB free on the disk"])
 
 
-def _print_status(facts: dict[str, Any], health: Health) -> None:
+def _rows_that_fit() -> int:
+    """How many rows each table may have, so that the headline stays on the screen."""
+    lines = shutil.get_terminal_size((80, 24)).lines - _OTHER_LINES
+    return max(0, min(_MOST_ROWS, lines // _TABLES - 2))
+
+
+def _and_more(n: int, most: int) -> None:
+    if n > most:
+        echo(f"  and {n - most:,} more")
+
+
+def _print_status(facts: dict[str, Any], health: Health, most: int) -> None:
+    from lienworker.queries.formatting import cut
+
     colors = {"good": "green", "busy": "blue", "warn": "yellow", "bad": "red"}
     echo(f"{facts['mode']}, {facts['data_dir']}: ", nl=False)
     echo(f"{health.words}\n", color=colors[health.level])
@@ -90,17 +107,25 @@ def _print_status(facts: dict[str, Any], health: Health) -> None:
         echo(line)
     if facts["failures"]:
         echo("\nFailed:")
-        for failure in facts["failures"][:8]:
-            echo(f"  {failure['n']:>8,}  {failure['reason']}: {(failure['sample'] or '')[:100]}")
+        for failure in facts["failures"][:most]:
+            echo(f"  {failure['n']:>8,}  {failure['reason']}: {cut(failure['sample'], 60)}")
+        _and_more(len(facts["failures"]), most)
     if facts["hosts"]:
         echo("\nHosts with work:")
         columns = ("host", "waiting", "delay", "cooling_seconds", "reason")
-        print_table(columns, [[row[name] for name in columns] for row in facts["hosts"][:8]])
-    _print_backlog(facts["backlog"])
+        _print_some(columns, [[row[name] for name in columns] for row in facts["hosts"]], most)
+    _print_backlog(facts["backlog"], most)
     if facts["workers"]:
         echo("\nWorkers:")
         about = ("kind", "pid", "slots", "seen_at")
-        print_table(about, [[row[name] for name in about] for row in facts["workers"]])
+        _print_some(about, [[row[name] for name in about] for row in facts["workers"]], most)
+
+
+def _print_some(header: Sequence[str], rows: Sequence[Sequence[Any]], most: int) -> None:
+    """The first rows of a table; of one that does not fit at all, only how many there are."""
+    if most:
+        print_table(header, rows[:most])
+    _and_more(len(rows), most)
 
 
 def _heartbeat_lines(facts: dict[str, Any]) -> list[str]:
@@ -115,14 +140,14 @@ def _heartbeat_lines(facts: dict[str, Any]) -> list[str]:
     return ["".join(one if one.isprintable() else " " for one in line) for line in said]
 
 
-def _print_backlog(backlog: dict[str, Any]) -> None:
+def _print_backlog(backlog: dict[str, Any], most: int) -> None:
     """Who waits how long; what is old stands on the right."""
     from lienworker.queries.waiting import heads, in_lines
 
     for title, rows in (("host or step", backlog["rows"]), ("county", backlog["counties"])):
         if rows:
             echo("\nBacklog by age:")
-            print_table((title, "all", *heads()), list(in_lines(rows, _BACKLOG_ROWS)))
+            _print_some((title, "all", *heads()), list(in_lines(rows, len(rows))), most)
 
 
 @click.command(epilog="Example: lienworker health workers")

@@ -112,14 +112,16 @@ def export(output: str, form: str | None, fields: str | None, bom: bool, **optio
     The format follows the name: .csv, .json, .jsonl or .xlsx (a sheet each for parcels, liens, taxes, values and
     sales); .gz after it packs. The address and your own columns are in each.
     """
+    from lienworker.db.database import refuse_database
     from lienworker.queries.export import export as export_results
     from lienworker.queries.export import items_to_export, shape_of
     from lienworker.store.stale_files import users_file
 
     is_stream = output == "-" or (Path(output).exists() and not Path(output).is_file())
     columns = tuple(name.strip() for name in (fields or "").split(",") if name.strip())
-    shape = shape_of(output, form or ("jsonl" if is_stream else None), columns, bom=bom)
     open_folder(load_settings())
+    refuse_database(Path(output))  # before its name is found to be no good
+    shape = shape_of(output, form or ("jsonl" if is_stream else None), columns, bom=bom)
     wanted = filter_of(options)
     if output == "-":
         _to_standard_output(wanted, shape)

@@ -317,3 +317,20 @@ def test_python_m_lienworker_bulk_import_works(node: Node) -> None:
     (row,) = node.sql("SELECT task_id, status, queue, priority FROM standalone_tasks")
     assert row[1:] == ("pending", "default", 3)
     assert node.sql("SELECT count(*) FROM local_results") == [(0,)]
+
+
+def test_a_watched_status_fits_a_small_terminal(scraped: Node) -> None:
+    """The headline stays on 24 lines of 80 columns, however many hosts and failures there are."""
+    file = scraped.data.parent / "many.csv"
+    file.write_text("url,county\n" + "".join(f"http://c{n}.example/1,County {n}\n" for n in range(30)))
+    assert scraped.cli("import", str(file)).returncode == 0
+    process = scraped.start("status", "--watch", COLUMNS="80", LINES="24")
+    assert process.stdout is not None
+    lines = [process.stdout.readline()]
+    while "MB free on the disk" not in lines[-1]:
+        lines.append(process.stdout.readline())
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert len(lines) <= 24, "".join(lines)
+    assert "standalone" in lines[0]
+    assert "and 2" in "".join(lines)
