@@ -23,16 +23,20 @@ from lienworker.text_safety import plural
 
 
 @click.command(epilog="Example: lienworker analyze --compare 3 4 --html report.html")
-@click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("place", required=False, type=click.Path(exists=True, path_type=Path))
 @click.option("--compare", nargs=2, type=int, metavar="RUN_A RUN_B", help="Set two runs of `reparse` side by side.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with charts there.")
 @json_option
-def analyze(folder: Path | None, compare: tuple[int, int] | None, html: Path | None, as_json: bool) -> None:
+def analyze(place: Path | None, compare: tuple[int, int] | None, html: Path | None, as_json: bool) -> None:
     """Say what was collected: counts, failures by reason, field fill rates, timings.
 
-    FOLDER is a data folder; the current one if it is not given. The page of --html needs no network.
+    PLACE is a data folder (the current one if it is not given), a folder of result files such as data/pending, or an
+    export (.csv, .json, .jsonl, also .gz). --html and --compare need a data folder; the page needs no network.
     """
-    _open(folder)
+    if place and not (place / "lienworker.db").is_file():
+        _analyze_files(place, as_json, needs_folder=bool(compare or html))
+        return
+    _open(place)
     if compare:
         _compare(compare, html, as_json)
         return
@@ -47,16 +51,20 @@ def analyze(folder: Path | None, compare: tuple[int, int] | None, html: Path | N
         print_json(facts) if as_json else _print_analysis(facts)
 
 
-def _open(folder: Path | None) -> None:
-    from lienworker.data_folder import DataFolder
+def _analyze_files(place: Path, as_json: bool, *, needs_folder: bool) -> None:
     from lienworker.errors import InputError
+    from lienworker.queries.analysis import analyze_results
+    from lienworker.queries.result_files import read_results
 
+    if needs_folder:
+        raise InputError(f"{place} is not a data folder (no lienworker.db is in it): --html and --compare need one.")
+    facts = analyze_results(read_results(place))
+    print_json(facts) if as_json else _print_analysis(facts)
+
+
+def _open(folder: Path | None) -> None:
     settings = load_settings()
-    if folder:
-        if not DataFolder(folder).database.is_file():
-            raise InputError(f"{folder} is not a data folder: there is no lienworker.db in it.")
-        settings = replace(settings, data_dir=folder.absolute())
-    open_folder(settings)
+    open_folder(replace(settings, data_dir=folder.absolute()) if folder else settings)
 
 
 def _write(path: Path, text: str) -> None:

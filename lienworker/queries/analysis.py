@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from peewee import JOIN, Field, fn
@@ -29,6 +30,30 @@ def analyze() -> dict[str, Any]:
     }
 
 
+def analyze_results(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The same, as far as results alone tell: what failed, and how long fetches took, is only in a data folder."""
+    places: Counter[tuple[str | None, ...]] = Counter()
+    fields = _FillRates()
+    parse_ms: list[int] = []
+    for item in results:
+        places[tuple(item.get(name) for name in ("platform", "state", "county"))] += 1
+        fields.count(str(item.get("platform") or "unknown"), item["data"])
+        if isinstance(item.get("parse_duration_ms"), int):
+            parse_ms.append(item["parse_duration_ms"])
+    names = ("platform", "state", "county")
+    counties = [
+        {**dict(zip(names, place, strict=True)), "tasks": n, "completed": n, "failed": 0}
+        for place, n in places.most_common()
+    ]
+    return {
+        "tasks": {"completed": places.total()},
+        "failures": [],
+        "counties": counties,
+        "fields": fields.shares(),
+        "timings": {"parse_ms": _spread_of(sorted(parse_ms))},
+    }
+
+
 def _counties() -> list[dict[str, Any]]:
     place = [fn.COALESCE(getattr(Result, name), getattr(Task, name)) for name in ("platform", "state", "county")]
     completed, failed = fn.SUM(Task.status == "completed"), fn.SUM(Task.status.in_(["failed", "expired"]))
@@ -42,19 +67,36 @@ def _counties() -> list[dict[str, Any]]:
 
 def _fill_rates() -> dict[str, dict[str, float]]:
     """For each platform, in what share of its results each canonical field was there."""
-    there: dict[str, Counter[str]] = defaultdict(Counter)
-    totals: Counter[str] = Counter()
+    rates = _FillRates()
     for platform, data in tuples(Result.select(Result.platform, Result.data)):
-        totals[platform] += 1
-        there[platform].update(name for name, value in json.loads(data).items() if value not in (None, "", [], {}))
-    return {
-        platform: {name: round(n / totals[platform], 4) for name, n in counter.most_common(_SHOWN_FIELDS)}
-        for platform, counter in sorted(there.items())
-    }
+        rates.count(platform, json.loads(data))
+    return rates.shares()
+
+
+class _FillRates:
+    """How often each field was there, by platform."""
+
+    def __init__(self) -> None:
+        self._there: dict[str, Counter[str]] = defaultdict(Counter)
+        self._totals: Counter[str] = Counter()
+
+    def count(self, platform: str, data: Mapping[str, Any]) -> None:
+        self._totals[platform] += 1
+        self._there[platform].update(name for name, value in data.items() if value not in (None, "", [], {}))
+
+    def shares(self) -> dict[str, dict[str, float]]:
+        return {
+            platform: {name: round(n / self._totals[platform], 4) for name, n in counter.most_common(_SHOWN_FIELDS)}
+            for platform, counter in sorted(self._there.items())
+        }
 
 
 def _spread(field: Field) -> dict[str, int] | None:
-    values = [value for (value,) in tuples(field.model.select(field).order_by(field))]
+    return _spread_of([value for (value,) in tuples(field.model.select(field).order_by(field))])
+
+
+def _spread_of(values: Sequence[int]) -> dict[str, int] | None:
+    """Of values in their order."""
     if not values:
         return None
     shares = {"median": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}

@@ -1,6 +1,6 @@
 """Results for other programs: JSON, JSON lines, CSV and Excel, streamed: memory does not grow with their number.
 
-An item has what a result is about (`_ABOUT`), what the operator's own list said of it (`list`: case number, opening
+An item has what a result is about (`ABOUT`), what the operator's own list said of it (`list`: case number, opening
 bid, and what else its columns were), and what the page said (`data`). As JSON it is nested so; as a table it is flat,
 each value under its own name, which is what people join by.
 """
@@ -33,7 +33,7 @@ _WHOSE = ("task_id", "parcel_id", "platform", "state", "county", "url")
 _HOW = (
     "queue", "import_id", "scraped_at", "fetched_at", "parser_version", "raw_sha256", "html_path", "synced",
 )  # fmt: skip
-_ABOUT = (*_WHOSE, *_HOW)
+ABOUT = (*_WHOSE, *_HOW)
 #: Pairs as the page showed them: a column each would make thousands, so they share one.
 _AS_JSON = ("fields",)
 #: What the page says of these is said about the result already; where the two differ, the page's has its own column.
@@ -145,7 +145,7 @@ def _write_csv(items: Items, fields: tuple[str, ...], out: TextIO) -> int:
 
 def _nested(item: Mapping[str, Any]) -> dict[str, Any]:
     """What leaves the database leaves its passwords behind, those of addresses in a county's page, too."""
-    about = {name: redacted(item.get(name)) for name in _ABOUT}
+    about = {name: redacted(item.get(name)) for name in ABOUT}
     return {**about, "list": redacted(item.get("list", {})), "data": redacted(item["data"])}
 
 
@@ -173,8 +173,8 @@ def table_of(items: Items, fields: tuple[str, ...], leave_out: frozenset[str] = 
         same = {name for name in _SAID_TWICE if flat.get(name) in (None, item.get(name))}
         found.update(dict.fromkeys(name for name in flat if name not in same and name not in leave_out))
     columns = {name: ("about", name) for name in _WHOSE}
-    data = {_free(name, "page", _ABOUT): ("data", name) for name in sorted(found, key=_in_order)}
-    columns |= {_free(name, "list", {*_ABOUT, *data}): ("list", name) for name in own}
+    data = {_free(name, "page", ABOUT): ("data", name) for name in sorted(found, key=_in_order)}
+    columns |= {_free(name, "list", {*ABOUT, *data}): ("list", name) for name in own}
     columns |= data | {name: ("about", name) for name in _HOW}
     return Table({name: columns[_known(name, columns)] for name in fields} if fields else columns)
 

@@ -148,3 +148,26 @@ def test_tasks_are_found_by_import_time_and_county_without_case(cli: Any) -> Non
     assert listed("--since", "2020-01-01", "--state", "xx") == ["p-3", "002", "001"]
     assert "1 of 3 tasks; --limit 3 shows all." in cli("tasks", "list", "--limit", "1").stderr
     assert "3 results." in cli("results", "list").stderr
+
+
+@pytest.mark.usefixtures("two")
+def test_a_folder_of_result_files_and_each_export_can_be_analyzed(cli: Any, here: Desk) -> None:
+    whole = json.loads(cli("analyze", "--json").output)
+    places = [str(here.runtime.folder.pending), str(here.runtime.folder.root)]
+    for name in ("a.csv", "a.json.gz", "a.jsonl"):
+        exported(cli, name)
+        places.append(name)
+    for place in places:
+        facts = json.loads(cli("analyze", place, "--json").output)
+        assert facts["tasks"]["completed"] == 3, place
+        assert {(row["county"], row["completed"]) for row in facts["counties"]} == {("Juniper", 2), ("Marsh", 1)}
+        assert max(share for fields in facts["fields"].values() for share in fields.values()) == 1.0
+        assert facts["fields"].keys() == whole["fields"].keys()
+
+
+def test_a_folder_without_results_is_one_sentence(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "no result is in it" in str(cli("analyze", "empty").exception)
+    (tmp_path / "empty" / "x.json").write_text("[1]")
+    assert "is no result" in str(cli("analyze", "empty").exception)
+    assert "need one" in str(cli("analyze", "empty", "--html", "r.html").exception)
