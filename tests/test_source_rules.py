@@ -217,8 +217,10 @@ DATABASE_FILES = re.compile(
 #: `open_blocks`, which refuse the database.
 OPENED_BY_COMMANDS = {
     "lienworker/cli/demonstration.py": "the demo's own list, in a folder of its own",
+    "lienworker/cli/looking.py": "run.log and stack.log",
     "lienworker/cli/manual.py": "the manual pages that it makes",
-    "lienworker/cli/running.py": "run.log",
+    "lienworker/cli/running.py": "run.log and stack.log",
+    "lienworker/cli/setting_up.py": "a new .env, which must not be there yet",
 }
 
 

@@ -12,10 +12,12 @@ import click
 
 from lienworker.cli.common import (
     json_option,
+    list_options,
     load_settings,
     named_task,
     open_folder,
     print_rows,
+    print_total,
     shown,
     since_option,
     with_options,
@@ -123,22 +125,22 @@ def _breaker_lines(breakers: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-@outbox.command("list", epilog="Example: lienworker outbox list --state parked --reason gateway_refused")
-@click.option("--state", type=click.Choice(_STATES), help="Only rows in this state.")
+@outbox.command("list", epilog="Example: lienworker outbox list --status parked --reason gateway_refused")
+@click.option("--status", "state", type=click.Choice(_STATES), help="Only rows with this status.")
 @_filters
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="How many at most.")
+@list_options
 @json_option
-def list_(state: str | None, limit: int, as_json: bool, **options: Any) -> None:
-    """List rows, oldest first."""
+def list_(state: str | None, limit: int, reverse: bool, as_json: bool, **options: Any) -> None:
+    """List rows, newest first."""
     from lienworker.db.clock import rfc3339
-    from lienworker.operator.rows import find_rows
+    from lienworker.operator.rows import count_rows, find_rows
 
     open_folder(load_settings())
-    found = find_rows(_filter_of(options, state), limit + 1)
-    rows = [{**row, "created_at": rfc3339(row["created_at"])} for row in found[:limit]]
+    wanted = _filter_of(options, state)
+    rows = [{**row, "created_at": rfc3339(row["created_at"])} for row in find_rows(wanted, limit, oldest_first=reverse)]
     print_rows(rows, _COLUMNS, as_json=as_json, nothing="No such rows.")
-    if len(found) > limit:
-        echo(f"The oldest {plural(limit, 'row')}; there are more: --limit shows them.", err=True)
+    if not as_json:
+        print_total(len(rows), limit, "row", lambda: count_rows(wanted))
 
 
 @outbox.command(epilog="Example: lienworker outbox show 1234")

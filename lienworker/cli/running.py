@@ -194,7 +194,7 @@ def _detach(settings: Settings, mode: str | None) -> None:
     if is_stack_running(folder):
         raise click.ClickException("A stack runs on this folder already: `lienworker status` shows it.")
     log = rotated(folder.logs / "stack.log")
-    command = [sys.executable, "-m", "lienworker", "up", *(["--mode", mode] if mode else [])]
+    command = [sys.executable, "-P", "-m", "lienworker", "up", *(["--mode", mode] if mode else [])]
     with log.open("ab") as out:
         began = out.tell()
         started = subprocess.Popen(  # nosec B603

@@ -61,7 +61,7 @@ def _conditions(wanted: RowFilter) -> tuple[str, list[Any]]:
             parts.append(f"o.{name} = ?")
             values.append(value)
     if wanted.county is not None:
-        parts.append("t.county = ?")
+        parts.append("t.county = ? COLLATE NOCASE")
         values.append(wanted.county)
     if wanted.since_ms is not None:
         parts.append("coalesce(o.finished_at, o.created_at) >= ?")
@@ -72,13 +72,21 @@ def _conditions(wanted: RowFilter) -> tuple[str, list[Any]]:
     return " AND ".join(parts), values
 
 
-def find_rows(wanted: RowFilter, limit: int) -> list[dict[str, Any]]:
-    """Rows that fit, oldest first."""
+def count_rows(wanted: RowFilter) -> int:
+    """Return how many rows fit."""
     condition, values = _conditions(wanted)
+    sql = f"SELECT count(*) FROM outbox o JOIN tasks t ON t.task_id = o.task_id WHERE {condition}"
+    return int(one_row(sql, values)[0])
+
+
+def find_rows(wanted: RowFilter, limit: int, *, oldest_first: bool = False) -> list[dict[str, Any]]:
+    """Return rows that fit, newest first unless told otherwise."""
+    condition, values = _conditions(wanted)
+    order = "o.id" if oldest_first else "o.id DESC"
     sql = (
         "SELECT o.id, o.topic, o.state, o.reason, o.task_id, t.county, t.parcel_id, o.attempts, o.blame, o.due_at,"
         " o.created_at, o.finished_at, o.fingerprint FROM outbox o JOIN tasks t ON t.task_id = o.task_id"
-        f" WHERE {condition} ORDER BY o.id LIMIT ?"
+        f" WHERE {condition} ORDER BY {order} LIMIT ?"
     )
     return list(dict_rows(sql, (*values, limit)))
 

@@ -149,3 +149,22 @@ def test_what_the_address_tells_is_stored_and_not_warned_about(cli: Any) -> None
 def test_a_task_learns_its_place_from_its_page(here: Desk) -> None:
     here.scraped([here.new_task(1, **BARE)], state="XX", county="Juniper")
     assert one_row("SELECT state, county FROM tasks") == ("XX", "Juniper")
+
+
+def test_a_county_of_bare_addresses_is_one_line_of_the_analysis(cli: Any, here: Desk) -> None:
+    """One task was read by a platform, another failed before anybody could know whose page it is."""
+    place = {"state": "XX", "county": "Juniper", "platform": None}
+    here.scraped([here.new_task(1, **place)])
+    cli("import", write_csv(7), "--state", "XX", "--county", "Juniper")
+    cli("tasks", "cancel", "--all", "--yes")
+    (county,) = json.loads(cli("analyze", "--json").output)["counties"]
+    assert (county["county"], county["platform"], county["completed"], county["failed"]) == ("Juniper", "generic", 1, 1)
+
+
+def test_rows_are_listed_newest_first_with_a_total(cli: Any, here: Desk) -> None:
+    here.add(2)
+    rows = json.loads(cli("outbox", "list", "--county", "JUNIPER", "--json").output)
+    assert [row["id"] for row in rows] == sorted((row["id"] for row in rows), reverse=True)
+    oldest = json.loads(cli("outbox", "list", "--reverse", "--limit", "1", "--json").output)
+    assert oldest[0]["id"] == rows[-1]["id"]
+    assert "1 of 4 rows; --limit 4 shows all." in cli("outbox", "list", "--status", "waiting", "--limit", "1").stderr
