@@ -106,8 +106,16 @@ def refuse_foreign_folder(place: Path) -> None:
 
 
 def _distrust_parent(parent: Path, path: Path) -> str | None:
-    """A folder above: in one with the sticky bit, as /tmp, nobody can rename or remove what is ours."""
+    """Return why a folder above is a danger. Its owner can rename what is in it, whatever its mode; in one with the
+    sticky bit, as /tmp, nobody else can."""
     about = parent.stat()
+    if about.st_uid not in (os.geteuid(), _ROOT):
+        owner, me = _user_name(about.st_uid), _user_name(os.geteuid())
+        return (
+            f"{parent} belongs to {owner}, who can put something else in the place of {path}, and you are {me}, so it "
+            f"is not used. Use a folder of your own, or if {owner} is to have no say here: "
+            f"{_as_root(_ROOT)}chown {me} {shlex.quote(str(parent))}"
+        )
     return None if about.st_mode & stat.S_ISVTX else _distrust_mode(parent, about, str(path))
 
 
