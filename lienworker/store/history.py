@@ -1,4 +1,4 @@
-"""How often each field was there, for each platform and county: what the drift guard goes by."""
+"""How often each field was present, by platform and county: the evidence of the drift guard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLUMNS = "recent, pages, counts, paused_at, words, sample_task, sample_path"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A platform in a county, as the tasks name it; a county that is not known goes by its host."""
+    """A platform in a county, as the tasks name it; an unknown county is named by its host."""
 
     platform: str
     state: str | None
@@ -31,7 +31,7 @@ class Place:
 
 @dataclass(slots=True)
 class History:
-    """The newest pages one by one, each as a number whose bits say which fields were there, and those before them."""
+    """The newest pages one by one, as numbers whose bits say which fields were present, and the pages before them."""
 
     recent: list[int] = field(default_factory=list)
     pages: int = 0
@@ -49,7 +49,7 @@ def history_of(place: Place) -> History:
 
 
 def save_history(place: Place, history: History) -> None:
-    """Part of the transaction that stores the pages."""
+    """Store the history of a place. Part of the transaction that stores the pages."""
     execute(
         f"INSERT OR REPLACE INTO field_history (platform, state, county, {_COLUMNS})"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -61,7 +61,7 @@ def save_history(place: Place, history: History) -> None:
 
 
 def likely_platform(state: str | None, county: str | None, host: str) -> str | None:
-    """Whose pages a county mostly has: for a page that does not say whose it is."""
+    """Return the platform that most pages of a county come from, for a page that does not say."""
     key = Place("", state, county, host).key[1:]
     sql = "SELECT platform FROM field_history WHERE state = ? AND county = ? ORDER BY pages DESC LIMIT 1"
     row = one_row(sql, key)
@@ -69,7 +69,7 @@ def likely_platform(state: str | None, county: str | None, host: str) -> str | N
 
 
 def paused_places() -> list[dict[str, Any]]:
-    """The counties that the guard keeps back, with its reasons."""
+    """Return the counties that the drift guard holds, with its reasons."""
     it = FieldHistory
     columns = (it.platform, it.state, it.county, it.paused_at, it.words, it.sample_task, it.sample_path)
     return list(dicts(it.select(*columns).where(it.paused_at.is_null(False)).order_by(it.paused_at)))

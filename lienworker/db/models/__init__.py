@@ -1,7 +1,7 @@
 """The tables as Peewee models: what each row is, and what each field means.
 
-Queries for people and for reports are written with these. Hot paths (claims, closing, registration, the looks of the
-relay) use plain SQL: building a query object takes 50 to 100 µs, more than many of them take to run.
+Queries for people and for reports are written with these. Hot paths (claims, transitions, registration, the relay's
+checks) use plain SQL: building a query object takes 50 to 100 µs, more than many of them take to run.
 
 The migrations make the tables; a test compares every column of every table with the fields here.
 
