@@ -1,7 +1,7 @@
-"""What becomes of a row and of its task: the rows that deliver an outcome, and rows that are tried again or given back.
+"""What a step's outcome does to its row and task: rows that deliver it, rows tried again, rows given back.
 
-In standalone mode what would have been sent is held, also for tasks that came from the Gateway earlier. The mode is
-set once a process; until then nothing is sent.
+In standalone mode whatever would have been sent is held, also for tasks that came from the Gateway earlier. The mode is
+set once per process; until then nothing is sent.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from lienworker.store import tasks
 
 _policy = {"held": True}
 
-#: A result on its way (or set aside) closes its task when it arrives; so does one of an earlier round.
+#: A result that is being delivered (or is set aside) closes its task when it arrives; so does one of an earlier round.
 _RESULT_TO_COME = """
 SELECT 1 FROM outbox WHERE task_id = ? AND topic = 'upload_result' AND state IN ('waiting', 'leased', 'held', 'parked')
 """
 
 
 def configure(mode: str) -> None:
-    """Says once a process in which mode it works."""
+    """Set the mode of this process."""
     _policy["held"] = mode != "ondemand"
 
 
 def parcel_key(platform: str | None, state: str | None, county: str | None, parcel_id: str | None) -> str | None:
-    """What the Gateway stores by; None where a part is missing, since such a result is never sent."""
+    """Return the key that the Gateway stores a parcel by; None where a part is missing: such a result is never sent."""
     parts = (platform, state, county, parcel_id)
     if not all(parts):
         return None
@@ -44,12 +44,12 @@ def parcel_key(platform: str | None, state: str | None, county: str | None, parc
 
 
 def deliver_result(*rows: tuple[Claimed, str | None]) -> None:
-    """The rows that bring each result to the Gateway, with the result's key."""
+    """Add the rows that bring each result, given with its parcel key, to the Gateway."""
     transitions.add([entry for row, key in rows for entry in deliveries_of(row, key)])
 
 
 def deliveries_of(row: Claimed, key: str | None) -> tuple[Entry, Entry]:
-    """Raw file and result. The result waits until its raw file is acknowledged."""
+    """Return the rows of a raw file and of its result, which waits until the raw file is acknowledged."""
     state, reason = held_or_waiting()
     step = (row.task_id, row.generation, row.queue, row.priority)
     return (
@@ -59,7 +59,7 @@ def deliveries_of(row: Claimed, key: str | None) -> tuple[Entry, Entry]:
 
 
 def report_failure(task_id: str, reason: str) -> None:
-    """A task from the Gateway has failed for good: the Gateway is told, through the outbox like all else.
+    """Tell the Gateway, through the outbox, that one of its tasks has failed for good.
 
     It is told the reason. The sentence for people stays here, since it may name what is inside our network.
     """
@@ -67,14 +67,14 @@ def report_failure(task_id: str, reason: str) -> None:
 
 
 def report_completion(task_id: str) -> None:
-    """A task whose result was overtaken by a newer one of the same parcel: only the task is closed."""
+    """Close a task whose result was overtaken by a newer one of the same parcel: only the task is reported."""
     _report(task_id, "complete", "")
 
 
 def close_again(task_id: str) -> None:
-    """The Gateway handed out a task that has ended here: over there it is open, so it is told the end once more.
+    """Report the end of a task again that the Gateway hands out although it has ended here.
 
-    A task that is still on its way, or whose result is, will be closed by what is to come.
+    A task still in progress, or whose result is still being delivered, is closed by what is to come.
     """
     status, reason = one_row("SELECT status, reason FROM tasks WHERE task_id = ?", (task_id,))
     if status in {"failed", "expired"}:
@@ -112,14 +112,14 @@ def _report(task_id: str, verb: str, words: str, *, again: bool = False) -> None
 
 
 def held_or_waiting() -> tuple[State, str | None]:
-    """The state in which rows to the Gateway begin, and the reason for it."""
+    """Return the state in which rows to the Gateway begin, and the reason for it."""
     return (State.HELD, "standalone") if _policy["held"] else (State.WAITING, None)
 
 
-# Rows for results that came from a page that was there already.
+# Rows for results that were made from a page stored earlier.
 
 
-#: The token of a row that nobody has claimed: no statement that is fenced by it changes anything.
+#: The token of a row that nobody has claimed: no statement fenced by it changes anything.
 _UNCLAIMED = ""
 _TASK = (
     "SELECT task_id, generation, queue, priority, url, platform, state, county, parcel_id, source, target_json, proxy,"
@@ -128,7 +128,7 @@ _TASK = (
 
 
 def as_row(task_id: str) -> tuple[Claimed, str] | None:
-    """The task in the shape in which steps know it, though no row of it was claimed, and its status."""
+    """Return the task in the shape that steps expect, though no row of it was claimed, and its status."""
     found = next(dict_rows(_TASK, (task_id,)), None)
     if found is None:
         return None
@@ -141,7 +141,7 @@ def as_row(task_id: str) -> tuple[Claimed, str] | None:
 
 
 def begin_generation(task_id: str, page_generation: int) -> int:
-    """The number of the new result, for which the stored page now stands; older uploads of the task are overtaken."""
+    """Start the generation of a new result of a stored page and return its number; older uploads are superseded."""
     sql = "UPDATE tasks SET generation = generation + 1 WHERE task_id = ? RETURNING generation"
     generation = int(execute(sql, (task_id,)).fetchone()[0])
     execute(
@@ -151,17 +151,17 @@ def begin_generation(task_id: str, page_generation: int) -> int:
     return generation
 
 
-# Ending a row, trying it again later, or giving it back. Always inside the transaction that stores what it made.
+# Ending a row, trying it again later, or giving it back: always inside the transaction that stores what it made.
 #
-# Each of these works only while the caller's lease still holds, and says so: a False means that somebody else has the
-# row, and that the product must be thrown away.
+# Each of these takes effect only while the caller's lease holds, and returns whether it did: False means that another
+# worker has the row, and that the product must be thrown away.
 
 
 logger = logging.getLogger(__name__)
 
 
 def try_again(row: Claimed, after_ms: int, reason: str, error: str) -> bool:
-    """The row has lost an attempt and waits for its next one."""
+    """Let the row wait for its next try, at the cost of an attempt; return whether it was still ours."""
     mine = transitions.retry_later(row, now_ms() + after_ms, reason, fingerprint(error))
     if mine:
         record_try(row.id, row.task_id, row.topic, reason, error)
@@ -172,7 +172,7 @@ def try_again(row: Claimed, after_ms: int, reason: str, error: str) -> bool:
 
 
 def fail(row: Claimed, reason: str, error: str) -> bool:
-    """The task ends here, failed. The row's outcome is stored, so the row is over."""
+    """End the task as failed and the row with it, its outcome stored; return whether the row was still ours."""
     if not transitions.end(row, reason=reason):
         return False
     record_try(row.id, row.task_id, row.topic, reason, error)
@@ -183,7 +183,7 @@ def fail(row: Claimed, reason: str, error: str) -> bool:
 
 
 def expire(row: Claimed) -> bool:
-    """The task came too late to be worth a page: it ends, and the Gateway is told."""
+    """End a task that came too late to be worth a page, and tell the Gateway; return whether the row was still ours."""
     words = f"The task expired at {row.expires_at}."
     if not transitions.end(row, reason="expired"):
         return False
@@ -194,13 +194,13 @@ def expire(row: Claimed) -> bool:
 
 
 def say_failed(task_id: str, topic: str, reason: str) -> None:
-    """The one line that a task which ends without a result has in the log."""
+    """Log the one line that a task without a result gets."""
     extra = about_task("expired" if reason == "expired" else "failed", task_id, topic, reason=reason)
     after_commit(lambda: logger.info("failed %s: %s", task_id, reason, extra=extra))
 
 
 def give_back(rows: Iterable[Claimed]) -> None:
-    """Puts rows back untouched: they were not tried (a stop, a full disk), so they lose nothing."""
+    """Give back rows that were not tried (a stop, a full disk), so they lose nothing."""
     rows = list(rows)
     if not rows:
         return
@@ -209,7 +209,7 @@ def give_back(rows: Iterable[Claimed]) -> None:
 
 
 def put_off(rows: Sequence[Claimed], after_ms: int) -> None:
-    """Puts rows back untried, for later."""
+    """Give back rows that were not tried, for later."""
     if not rows:
         return
     with write("put_off"):
@@ -217,13 +217,13 @@ def put_off(rows: Sequence[Claimed], after_ms: int) -> None:
 
 
 def give_back_in_transaction(rows: Iterable[Claimed], *, not_before: int = 0) -> None:
-    """The same inside the caller's transaction."""
+    """Give back rows inside the caller's transaction; see `give_back`."""
     mine = transitions.give_back(rows, not_before=not_before)
     tasks.mark_pending([row.task_id for row in mine if row.topic == Topic.FETCH])
 
 
 def record_try(outbox_id: int, task_id: str, topic: str, reason: str, error: str) -> None:
-    """Keeps what went wrong in a try, for whoever asks about the task later."""
+    """Store what went wrong in a try, for people who ask about the task later."""
     execute(
         "INSERT INTO attempts (outbox_id, task_id, topic, at, reason, error) VALUES (?, ?, ?, ?, ?, ?)",
         (outbox_id, task_id, topic, rfc3339(), reason, storable(error)[:2000]),
@@ -231,6 +231,6 @@ def record_try(outbox_id: int, task_id: str, topic: str, reason: str, error: str
 
 
 def fingerprint(error: str) -> str:
-    """The same error on many rows has one fingerprint: numbers, hashes and quoted values do not count."""
+    """Return one fingerprint for the same error on many rows: numbers, hashes and quoted values are ignored."""
     shape = re.sub(r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+", "#", error.lower())
     return hashlib.sha256(shape.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -18,7 +18,7 @@ from lienworker.store.tasks import NewTask
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """How many tasks were new, known already, and known but sent round again."""
+    """How many tasks were new, known already, and known but started again."""
 
     added: int = 0
     known: int = 0
@@ -26,7 +26,7 @@ class Registered:
 
 
 def register_task(task: NewTask, *, refresh: bool = False, politeness: Politeness | None = None) -> Registered:
-    """Persists one task with its first outbox row."""
+    """Store one task with its first outbox row."""
     hosts = {host_of(task.url): politeness} if politeness else {}
     with write("register"):
         return register_in_transaction([task], refresh=refresh, politeness=hosts)
@@ -35,7 +35,7 @@ def register_task(task: NewTask, *, refresh: bool = False, politeness: Politenes
 def register_in_transaction(
     batch: Sequence[NewTask], *, refresh: bool = False, politeness: Mapping[str, Politeness] | None = None
 ) -> Registered:
-    """The same for many, inside the caller's transaction. A task named twice in a batch counts once as known."""
+    """Register many tasks inside the caller's transaction. A task named twice in a batch counts once as known."""
     by_id = {task.task_id: task for task in batch}
     known = tasks.known_ids(by_id)
     new = {task_id: task for task_id, task in by_id.items() if task_id not in known}
@@ -53,7 +53,7 @@ def register_in_transaction(
 
 
 def _first_row(task_id: str, task: NewTask, host: str, paused: DriftHolds, generation: int = 1) -> Entry:
-    """Held at once where the drift guard keeps its county back."""
+    """Return the first row of a task, held at once where the drift guard holds its county."""
     if paused and paused.holds(task.platform, task.state, task.county, site_of(host)):
         held = State.HELD
         return Entry(Topic.FETCH, task_id, generation, task.queue, task.priority, host, state=held, reason="drift")
@@ -61,7 +61,7 @@ def _first_row(task_id: str, task: NewTask, host: str, paused: DriftHolds, gener
 
 
 def _refresh(known: Mapping[str, NewTask], paused: DriftHolds) -> int:
-    """Another round for the known tasks that have ended; those still on their way will be fresh anyway."""
+    """Start another round of the known tasks that have ended; those still in progress will be fresh anyway."""
     sql = "SELECT url, proxy FROM tasks WHERE task_id = ? AND status IN ('completed', 'failed', 'expired')"
     rows = []
     for task_id, task in known.items():
@@ -74,7 +74,7 @@ def _refresh(known: Mapping[str, NewTask], paused: DriftHolds) -> int:
 
 
 def _lift(task_ids: Sequence[str]) -> None:
-    """Known tasks that are urgent now overtake, too."""
+    """Let known tasks that are now urgent overtake, too."""
     transitions.make_urgent(task_ids)
     execute_many("UPDATE tasks SET queue = 'urgent' WHERE task_id = ?", ((task_id,) for task_id in task_ids))
 

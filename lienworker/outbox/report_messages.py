@@ -1,7 +1,7 @@
-"""The words by which the Gateway is told why a task failed: the reason, and a sentence of ours that goes with it.
+"""What the Gateway is told about a failed task: the reason, and a fixed sentence that goes with it.
 
-The sentences that people here read name addresses inside our network, proxies and paths. No pattern finds all of
-those in a text that a library or a parser wrote, so none of that text goes out: only what is written here does.
+The messages that people here read contain addresses inside our network, proxies and paths. No pattern finds all of
+those in text that a library or a parser wrote, so none of that text is sent: only what is written here is.
 """
 
 from __future__ import annotations
@@ -63,5 +63,5 @@ def report_words(reason: str) -> str:
 
 
 def cleared(words: str) -> str:
-    """Return what may go out for a report as it is stored: early ones have the sentence for people in them."""
+    """Return what may be sent of a report as it is stored: early ones contain the sentence for people."""
     return report_words(words.partition(":")[0])

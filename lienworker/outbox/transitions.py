@@ -52,7 +52,7 @@ _FREE = "lease_token = NULL, lease_until = NULL"
 #: The fence: this row, while it is still ours.
 _MINE = "WHERE id = ? AND lease_token = ? AND state = 'leased'"
 _THESE = "id IN (SELECT value FROM json_each(?))"
-#: When an upload may go: a result not before its raw page was acknowledged.
+#: When an upload may be sent: a result not before its raw page was acknowledged.
 _WHEN_SENDABLE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
     SELECT 1 FROM outbox raw WHERE raw.task_id = outbox.task_id AND raw.generation = outbox.generation
     AND raw.topic = 'upload_raw' AND raw.state = 'delivered') THEN {NEVER_DUE} ELSE ? END"""
@@ -64,7 +64,7 @@ _WHEN_SENDABLE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
 def add(entries: Sequence[Entry]) -> None:
     """Add rows, waiting or held, and count them as added."""
     now = now_ms()
-    # A row of a host that nobody knows would wait for ever; a route is paced as the site that it leads to.
+    # A row of an unknown host would wait forever; a route is paced as the site that it leads to.
     routes = {entry.host for entry in entries if entry.topic == Topic.FETCH}
     known = [(host,) for host in sorted(routes | {site_of(route) for route in routes})]
     execute_many("INSERT OR IGNORE INTO hosts (host) VALUES (?)", known)
@@ -77,7 +77,7 @@ def add(entries: Sequence[Entry]) -> None:
 
 
 def add_leased(topic: Topic, rows: Sequence[Claimed], lease_until: int, message_id: str | None) -> list[int]:
-    """Add the next step of rows in hand, leased by the same worker, and count them; return their ids."""
+    """Add the next step of leased rows, leased to the same worker, and count them as added; return their ids."""
     now = now_ms()
     sql = (
         "INSERT INTO outbox (topic, task_id, generation, queue, priority, payload, state, due_at, lease_token,"
@@ -91,12 +91,12 @@ def add_leased(topic: Topic, rows: Sequence[Claimed], lease_until: int, message_
     return ids
 
 
-# A worker's hands
+# While a worker holds the row
 
 
 def lease(row_ids: Sequence[int], token: str, lease_until: int, message_id: str | None) -> None:
     """WAITING to LEASED, for rows that the claim has just selected in the same transaction."""
-    # One statement: with many, a busy event loop in this process gets its turn after each of them.
+    # One statement: with many, a busy event loop in this process would run after each of them.
     execute(
         f"UPDATE outbox SET state = 'leased', lease_token = ?, lease_until = ?, message_id = ? WHERE {_THESE}",
         (token, lease_until, message_id, json.dumps(list(row_ids))),
@@ -104,7 +104,7 @@ def lease(row_ids: Sequence[int], token: str, lease_until: int, message_id: str 
 
 
 def renew_leases(tokens: Iterable[str], lease_until: int) -> None:
-    """Give the leases under these tokens more time."""
+    """Extend the leases under these tokens."""
     execute(
         "UPDATE outbox SET lease_until = ? WHERE state = 'leased' AND lease_token IN (SELECT value FROM json_each(?))",
         (lease_until, json.dumps(list(tokens))),
@@ -149,7 +149,7 @@ def retry_later(row: Claimed, due_at: int, reason: str, fingerprint: str) -> boo
 
 
 def wait_for_hub(row: Claimed, due_at: int, reason: str, fingerprint: str, *, blame: int, successes: int) -> bool:
-    """LEASED to WAITING after a failure that is the hub's: no attempt is lost. Return whether the row was still ours.
+    """LEASED to WAITING after a failure of the hub: no attempt is lost. Return whether the row was still ours.
 
     `blame` is 1 where the row failed while others went through; its fingerprint then says with which error.
     """
@@ -161,7 +161,7 @@ def wait_for_hub(row: Claimed, due_at: int, reason: str, fingerprint: str, *, bl
     return execute(sql, (due_at, reason, blame, fingerprint, blame, successes, row.id, row.token)).rowcount == 1
 
 
-# Rows of workers that are gone
+# Rows of dead workers
 
 
 def free_lease(row_id: int) -> None:
@@ -170,7 +170,7 @@ def free_lease(row_id: int) -> None:
 
 
 def free_all_leases() -> None:
-    """LEASED to WAITING in a copy of the database, whose workers are those of another time."""
+    """LEASED to WAITING in a copy of the database, whose workers no longer exist."""
     execute(f"UPDATE outbox SET state = 'waiting', {_FREE} WHERE state = 'leased'")
 
 
@@ -184,7 +184,7 @@ def blame_for_death(row_id: int, state: State) -> None:
 
 
 def end_waiting(row_id: int, reason: str) -> None:
-    """WAITING to DELIVERED without a try: the task has failed, for instance with its host."""
+    """WAITING to DELIVERED without a try: the task has failed, for instance because its host was given up."""
     execute(
         "UPDATE outbox SET state = 'delivered', reason = ?, finished_at = ? WHERE id = ? AND state = 'waiting'",
         (reason, now_ms(), row_id),
@@ -201,8 +201,10 @@ def hold(row_ids: Iterable[int], reason: str) -> int:
 
 
 def hold_for_drift(row_ids: Iterable[int]) -> None:
-    """WAITING to HELD for uploads of a county under suspicion; also those that standalone mode holds, which a replay
-    would send."""
+    """WAITING to HELD for uploads of a county with drift.
+
+    Also for uploads that standalone mode holds, which a replay would otherwise send.
+    """
     execute_many(
         "UPDATE outbox SET state = 'held', reason = 'drift' WHERE id = ?"
         " AND (state = 'waiting' OR state = 'held' AND reason = 'standalone')",
@@ -211,7 +213,7 @@ def hold_for_drift(row_ids: Iterable[int]) -> None:
 
 
 def hold_all_uploads(reason: str) -> int:
-    """WAITING to HELD for everything on its way to the hub; return how many."""
+    """WAITING to HELD for everything to be sent to the hub; return how many."""
     sql = (
         "UPDATE outbox SET state = 'held', reason = ? WHERE state = 'waiting'"
         " AND topic IN ('upload_raw', 'upload_result', 'report_failure')"
@@ -252,7 +254,7 @@ def release_asked_for(task_id: str) -> None:
 def replay(row_ids: Iterable[int]) -> int:
     """WAITING, PARKED, HELD to WAITING, forgiven and due; return how many.
 
-    A result whose raw page was discarded stays parked: it would wait for ever, without a reason.
+    A result whose raw page was discarded stays parked: it would wait forever, without a reason.
     """
     sql = (
         "UPDATE outbox SET state = 'waiting', reason = NULL, blame = 0, seen_successes = NULL, finished_at = NULL,"
@@ -283,7 +285,7 @@ def discard(row_ids: Sequence[int]) -> int:
 
 
 def cancel_steps(task_id: str) -> int:
-    """WAITING to DISCARDED for the fetch or scrape of a task; return how many. One in a worker's hands is left."""
+    """WAITING to DISCARDED for the fetch or scrape of a task; return how many. A leased one is left alone."""
     return execute(
         "UPDATE outbox SET state = 'discarded', reason = 'cancelled', finished_at = ?"
         " WHERE task_id = ? AND topic IN ('fetch', 'scrape') AND state = 'waiting'",
@@ -349,7 +351,7 @@ def purge(row_id: int) -> None:
 
 
 def purge_task(task_id: str) -> Counter[str]:
-    """Remove all rows of a task of which nothing is owed any more, and count them as purged; return their topics."""
+    """Remove all rows of a task for which nothing is owed any more, and count them as purged; return their topics."""
     topics: Counter[str] = Counter()
     for topic, n in all_rows("SELECT topic, count(*) FROM outbox WHERE task_id = ? GROUP BY 1", (task_id,)):
         topics[topic] = n
@@ -359,7 +361,7 @@ def purge_task(task_id: str) -> Counter[str]:
 
 
 def remove_unknown() -> None:
-    """Remove rows whose topic or state damage has made unreadable: no step would ever take them."""
+    """Remove rows whose topic or state damage has made unreadable: no step would ever claim them."""
     execute(f"DELETE FROM outbox WHERE {_UNKNOWN}")
 
 
@@ -368,7 +370,7 @@ def count_unknown() -> int:
     return int(one_row(f"SELECT count(*) FROM outbox WHERE {_UNKNOWN}")[0])
 
 
-# The same state, at another time or for another reason
+# The same state with another due time or reason
 
 
 def make_urgent(task_ids: Iterable[str]) -> None:
@@ -381,13 +383,13 @@ def make_urgent(task_ids: Iterable[str]) -> None:
 
 
 def postpone(row_ids: Iterable[int], due_at: int) -> None:
-    """Let waiting rows wait at least so long."""
+    """Let waiting rows wait at least until `due_at`."""
     sql = "UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND state = 'waiting'"
     execute_many(sql, ((due_at, row_id) for row_id in row_ids))
 
 
 def make_due(topic: Topic, now: int, from_ms: int, limit: int) -> None:
-    """Let waiting rows whose time lies absurdly far ahead be due now, so many at a time."""
+    """Make waiting rows due now whose due time is absurdly far ahead, up to `limit` of them."""
     execute(
         "UPDATE outbox SET due_at = ? WHERE id IN (SELECT id FROM outbox WHERE state = 'waiting' AND topic = ?"
         f" AND due_at > ? AND due_at < {NEVER_DUE} LIMIT ?)",
@@ -396,7 +398,7 @@ def make_due(topic: Topic, now: int, from_ms: int, limit: int) -> None:
 
 
 def bring_forward(now: int, by_ms: int) -> None:
-    """Let waiting rows that are due later come sooner, but not before now."""
+    """Bring the due times of waiting rows forward, but not before now."""
     execute(
         "UPDATE outbox SET due_at = max(?, due_at - ?) WHERE state = 'waiting'"
         f" AND due_at > ? AND due_at < {NEVER_DUE}",
@@ -410,12 +412,12 @@ def move_to_host(moves: Iterable[tuple[str, int]]) -> None:
 
 
 def set_fingerprint(row_id: int, fingerprint: str) -> None:
-    """Remember which error a parked row had."""
+    """Store which error a parked row had."""
     execute("UPDATE outbox SET fingerprint = ? WHERE id = ?", (fingerprint, row_id))
 
 
 def block_result(task_id: str, generation: int) -> None:
-    """Show on a waiting result that its raw page was parked, without which it may not go."""
+    """Show on a waiting result that its raw page was parked, without which it may not be sent."""
     execute(
         "UPDATE outbox SET reason = 'raw_parked' WHERE task_id = ? AND generation = ? AND topic = 'upload_result'"
         " AND state = 'waiting'",
@@ -424,7 +426,7 @@ def block_result(task_id: str, generation: int) -> None:
 
 
 def unblock_results(raw_row_ids: Iterable[int]) -> None:
-    """Let results go whose raw pages were acknowledged."""
+    """Let results be sent whose raw pages were acknowledged."""
     execute(
         "UPDATE outbox SET due_at = ?, reason = CASE reason WHEN 'raw_parked' THEN NULL ELSE reason END WHERE id IN ("
         " SELECT result.id FROM json_each(?) ended JOIN outbox raw ON raw.id = ended.value"
@@ -435,7 +437,7 @@ def unblock_results(raw_row_ids: Iterable[int]) -> None:
 
 
 def unblock_result(task_id: str, generation: int) -> None:
-    """Let a result be claimed whose raw page will not go: it was replaced, too, and ends by itself then."""
+    """Let a result be claimed whose raw page will not be sent: it was superseded, too, and ends when claimed."""
     execute(
         "UPDATE outbox SET due_at = ? WHERE task_id = ? AND generation = ? AND topic = 'upload_result'",
         (now_ms(), task_id, generation),
