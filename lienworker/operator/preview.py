@@ -1,4 +1,4 @@
-"""A page for somebody who only wants to look at it: from a file or from its address; nothing is stored."""
+"""A page only to look at, from a file or from its address; nothing is stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPES = {".json": "application/json", ".csv": "text/csv", ".txt": "text/plain"}
 
 
 def page_from_file(path: Path) -> Page:
-    """A saved page, or one of the store's own (`.html.gz`)."""
+    """Read a saved page, or one of the store's own (`.html.gz`)."""
     try:
         body = path.read_bytes()
         body = gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body

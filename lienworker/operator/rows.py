@@ -1,6 +1,6 @@
-"""What people do to rows on their way to the Gateway: find them, hold, release, discard, make them ready for a replay.
+"""What people do to rows to be sent to the Gateway: find, hold, release, discard, make them ready for a replay.
 
-Each action changes only what it names, says how many rows that were, and is in the audit.
+Each action changes only what it names, returns how many rows that was, and is in the audit.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.store.audit import record_action
 
 _UPLOADS = sql_list(UPLOADS)
-#: Rows in one transaction, so that workers get their turn in between.
+#: Rows in one transaction, so that workers can write in between.
 _CHUNK = 1000
-#: What each verb can be done to.
+#: Which states each verb applies to.
 STATES_OF: dict[str, tuple[State, ...]] = {
     "replay": (State.WAITING, State.PARKED, State.HELD),
     "hold": (State.WAITING,),
@@ -32,7 +32,7 @@ STATES_OF: dict[str, tuple[State, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """What rows are looked for by; what is None does not count."""
+    """What to look for; a criterion that is None is ignored."""
 
     ids: tuple[int, ...] = ()
     state: str | None = None
@@ -73,7 +73,7 @@ def _conditions(wanted: RowFilter) -> tuple[str, list[Any]]:
 
 
 def find_rows(wanted: RowFilter, limit: int) -> list[dict[str, Any]]:
-    """Rows that fit, oldest first."""
+    """Return matching rows, oldest first."""
     condition, values = _conditions(wanted)
     sql = (
         "SELECT o.id, o.topic, o.state, o.reason, o.task_id, t.county, t.parcel_id, o.attempts, o.blame, o.due_at,"
@@ -86,7 +86,7 @@ def find_rows(wanted: RowFilter, limit: int) -> list[dict[str, Any]]:
 def find_ids(
     wanted: RowFilter, states: Sequence[str], reasons: Sequence[str] | None = None, *, but_not: str = ""
 ) -> list[int]:
-    """The ids of rows that fit and are in one of these states (held ones for one of these reasons)."""
+    """Return the ids of matching rows in one of these states (held ones for one of these reasons)."""
     condition, values = _conditions(wanted)
     sql = (
         f"SELECT o.id FROM outbox o JOIN tasks t ON t.task_id = o.task_id WHERE {condition}"
@@ -100,26 +100,27 @@ def find_ids(
 
 
 def left_out_by(verb: str) -> str:
-    """The reason that makes a verb pointless for a row.
+    """Return the reason that makes a verb pointless for a row.
 
-    A result whose raw file was discarded can never go, and what standalone holds stays held while it is standalone.
+    A result whose raw file was discarded can never be sent, and what standalone holds stays held while it is
+    standalone.
     """
     return {"replay": "raw_discarded", "release": held_or_waiting()[1] or ""}.get(verb, "")
 
 
 def ids_for(verb: str, wanted: RowFilter) -> list[int]:
-    """The rows that fit and that the verb does something to."""
+    """Return the matching rows that the verb changes."""
     return find_ids(wanted, STATES_OF[verb], but_not=left_out_by(verb))
 
 
 def why_not_sent(row_id: int) -> str | None:
-    """Why a row that was named is not among those to replay; None for one that the Gateway has, or needs no more."""
+    """Return why a named row is not among those to replay; None for one that the Gateway has or no longer needs."""
     found = one_row("SELECT topic, state, reason FROM outbox WHERE id = ?", (row_id,))
     if found is None:
         return f"There is no row {row_id}. `lienworker outbox list` shows what there is."
     topic, state, reason = found
     if topic not in ENDPOINTS:
-        return f"Row {row_id} is no upload ({topic})."
+        return f"Row {row_id} is not an upload ({topic})."
     if state in {State.DELIVERED, State.SUPERSEDED}:
         return None
     rest = {
@@ -135,19 +136,19 @@ def hold_rows(ids: Sequence[int], what: str) -> int:
 
 
 def release_rows(ids: Sequence[int], what: str) -> int:
-    """They may go. In standalone mode nothing does: there they are held as all else is, and go with it."""
+    """Release rows. In standalone mode they become held like everything else, and are sent with it."""
     return _change(ids, "release", what, lambda chunk: transitions.release_uploads(chunk, *held_or_waiting()))
 
 
 def discard_rows(ids: Sequence[int], what: str) -> int:
-    """Rows that a person gives up. A result is never sent without its raw file: it is parked if that is discarded."""
+    """Discard rows. A result is never sent without its raw file: it is parked where that is discarded."""
     return _change(ids, "discard", what, transitions.discard)
 
 
 def ready_for_replay(ids: Sequence[int], what: str) -> int:
-    """A person asks for these now: they wait, forgiven, and every breaker probes at once.
+    """Make rows due, forgiven, since a person asks for them now, and let every breaker probe at once.
 
-    A result whose raw file was discarded stays parked: it would wait for ever, without a reason.
+    A result whose raw file was discarded stays parked: it would wait forever, without a reason.
     """
     n = _change(ids, "replay", what, transitions.replay)
     with write("replay_probe"):
@@ -169,7 +170,7 @@ def _change(ids: Sequence[int], action: str, what: str, transition: Callable[[Se
 
 
 def fates_of(ids: Sequence[int]) -> dict[str, int]:
-    """How many of these rows are in which state."""
+    """Return how many of these rows are in which state."""
     counts: dict[str, int] = {}
     for start in range(0, len(ids), 10_000):
         sql = "SELECT state, count(*) FROM outbox WHERE id IN (SELECT value FROM json_each(?)) GROUP BY 1"
@@ -179,11 +180,11 @@ def fates_of(ids: Sequence[int]) -> dict[str, int]:
 
 
 def lanes_in_figures() -> list[dict[str, Any]]:
-    """Each lane to the Gateway: how much in which state, and how old the oldest that waits is."""
+    """Return for each lane to the Gateway how many rows are in which state, and the age of the oldest waiting one."""
     lanes = []
     for topic, endpoint in ENDPOINTS.items():
         counts = dict(all_rows("SELECT state, n FROM tally WHERE kind = 'outbox' AND topic = ? AND n > 0", (topic,)))
-        # To the minute, from the kept table: looking for it among a million rows takes seconds.
+        # To the minute, from the kept table: searching a million rows takes seconds.
         minute = one_row("SELECT min(minute) FROM waiting_since WHERE topic = ? AND host = '' AND n > 0", (topic,))[0]
         age = max(0, now_ms() // 1000 - minute * 60) if minute else None
         lanes.append({"topic": topic, "endpoint": endpoint, "states": counts, "oldest_seconds": age})

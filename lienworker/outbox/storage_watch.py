@@ -89,7 +89,7 @@ def words_of(folder: DataFolder, problem: RefusedError) -> str:
     """Return a message that says why pages cannot be stored."""
     reason = problem.strerror or "the disk refuses them"
     if problem.errno == errno.ENOSPC and _has_no_inodes(folder):
-        reason = f"{reason}: no more files can be made, though bytes may be free"
+        reason = f"{reason}: no more files can be created, though bytes may be free"
     return f"pages cannot be stored under {folder.root / problem.place}: {reason}; lienworker keeps trying"
 
 
