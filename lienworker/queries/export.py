@@ -17,12 +17,12 @@ _ABOUT = (
     "task_id", "parcel_id", "platform", "state", "county", "scraped_at", "fetched_at", "parser_version",
     "raw_sha256", "html_path", "synced",
 )  # fmt: skip
-#: Pairs as the page showed them: a column each would make thousands, so they share one.
+#: Pairs as the page showed them: a column for each would make thousands, so they share one.
 _AS_JSON = ("fields",)
 
 
 def export(results: Results, form: str, out: TextIO) -> int:
-    """Writes all results; gives their number. `results` is asked twice for a CSV, since its header comes first."""
+    """Write all results; return their number. `results` is called twice for a CSV, since its header comes first."""
     writers = {"json": _write_json, "jsonl": _write_jsonl, "csv": _write_csv}
     return writers[form](results, out)
 
@@ -60,12 +60,12 @@ def _write_csv(results: Results, out: TextIO) -> int:
 
 
 def _item(row: dict[str, Any]) -> dict[str, Any]:
-    """What leaves the database leaves its passwords behind, those of addresses in a county's page, too."""
+    """Return a result without passwords, not even those in addresses on a county's page."""
     return {**{name: row.get(name) for name in _ABOUT}, "data": redacted(row["data"])}
 
 
 def flatten(data: dict[str, Any]) -> dict[str, Any]:
-    """Nested data as columns: objects become `outer.inner`, plain lists join with `; `, other lists are JSON."""
+    """Return nested data as columns: objects become `outer.inner`, plain lists join with `; `, other lists are JSON."""
     return dict(_pairs(data, ""))
 
 
@@ -83,7 +83,7 @@ def _pairs(data: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def _cell(value: Any) -> Any:
-    """Numbers stay numbers; a text that a spreadsheet would run is made harmless."""
+    """Return a cell: numbers stay numbers; text that a spreadsheet would run as a formula is made harmless."""
     if value is None:
         return ""
     return harmless(without_passwords(value)) if isinstance(value, str) else value

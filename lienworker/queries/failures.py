@@ -1,4 +1,4 @@
-"""What did not go through, the same error on many rows as one group, with when it is tried again and how to do it."""
+"""What was not delivered, grouped by error, with when it is tried again and the command that sends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AFTER_RAW = "after its raw file"
 
 
 def groups_of_failures() -> list[dict[str, Any]]:
-    """Parked and held uploads, and those that wait for another try: by topic, reason and error, most first."""
+    """Return parked and held uploads, and those that wait for another try: by topic, reason and error, most first."""
     groups = [*groups_aside(), *groups_waiting()]
     return [_told(group) for group in groups if group["topic"] in ENDPOINTS]
 
@@ -36,7 +36,7 @@ def _told(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def due_in_words(due_at: int) -> str:
-    """When a row is due; a result that waits for its raw file has no time of its own."""
+    """Return when a row is due; a result that waits for its raw file has no time of its own."""
     return AFTER_RAW if due_at >= NEVER_DUE else rfc3339(due_at)
 
 
@@ -45,7 +45,7 @@ def _moment(moment: int | str | None) -> str | None:
 
 
 def _command(group: dict[str, Any]) -> str | None:
-    """None where a replay of these alone can deliver nothing: their raw file will not go, or has to go first."""
+    """Return the command to replay a group; None where its raw files will not be sent, or have to be sent first."""
     if group["reason"] in {"raw_discarded", "raw_parked"}:
         return None
     chosen = ["--fingerprint", group["fingerprint"]] if group["fingerprint"] else []

@@ -1,4 +1,4 @@
-"""Listings for people: tasks and results by what they are looked for."""
+"""Listings for people: tasks and results that match a filter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lienworker.store.tasks import without_secrets
 
 @dataclass(frozen=True, slots=True)
 class TaskFilter:
-    """What tasks are looked for by; what is None does not count."""
+    """What to look for; a criterion that is None is ignored."""
 
     status: str | None = None
     queue: str | None = None
@@ -36,7 +36,7 @@ class TaskFilter:
 
 
 def find_tasks(wanted: TaskFilter, limit: int | None = None, offset: int = 0) -> Iterator[dict[str, Any]]:
-    """Tasks that fit, in the order in which they came (the primary key is a hash and knows no order)."""
+    """Yield matching tasks, in the order in which they came (the primary key is a hash and has no order)."""
     query = Task.select().where(*_conditions(Task, wanted)).order_by(peewee.SQL("rowid")).offset(offset)
     query = query.limit(limit) if limit is not None else query.limit(-1)
     yield from map(without_secrets, dicts(query))
@@ -48,14 +48,14 @@ def find_task_ids(wanted: TaskFilter, statuses: tuple[str, ...]) -> list[str]:
 
 
 def find_results(wanted: TaskFilter, limit: int | None = None) -> Iterator[dict[str, Any]]:
-    """Results that fit, one by one, with `data` as an object."""
+    """Yield matching results, one at a time, with `data` as an object."""
     query = Result.select().where(*_conditions(Result, wanted)).order_by(Result.scraped_at)
     query = query.limit(limit) if limit is not None else query
     yield from map(with_data, dicts(query))
 
 
 def list_results(wanted: TaskFilter, limit: int, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Results that fit, without their `data` but for these values of it: a record may have megabytes."""
+    """Yield matching results, without their `data` except for these values of it: a record may have megabytes."""
     columns = [field for field in Result._meta.sorted_fields if field.name != "data"]
     values = [_value_of(name).alias(name) for name in names]
     query = Result.select(*columns, *values).where(*_conditions(Result, wanted)).order_by(Result.scraped_at)

@@ -1,4 +1,4 @@
-"""How it is, in one line of words, and whether progress is being made."""
+"""The state of the whole in one line of text, and whether progress is being made."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from lienworker.store.damage import known_damage
 from lienworker.store.heartbeats import ACKNOWLEDGED, last_heartbeat
 from lienworker.store.history import paused_places
 
-#: A worker gives a sign of life every three seconds; one that has been silent for so long hangs.
+#: A worker beats every three seconds; one that has been silent this long hangs.
 _SILENT_SECONDS = 30
-#: Due work that nobody has touched for so long means that nothing moves; longer than the slowest page.
+#: Due work that nobody has touched for this long means that nothing moves; longer than the slowest page.
 _STUCK_MINUTES = 2
 _KINDS = {
     "auth": "refuses our token",
@@ -54,7 +54,7 @@ class Health:
 
 
 def facts_of(folder: DataFolder) -> dict[str, Any]:
-    """What the health line is made of; all of it from tallies and small tables."""
+    """Return what the health line is made of; all of it from tallies and small tables."""
     now = now_ms()
     workers = living(folder, "worker")
     for worker in workers:
@@ -80,7 +80,7 @@ def facts_of(folder: DataFolder) -> dict[str, Any]:
 
 
 def _pace() -> dict[str, Any]:
-    """Tasks that end in a second, by the last ten minutes, and the time that what is left will take."""
+    """Return the tasks that end per second, over the last ten minutes, and the time that the rest will take."""
     minute = this_minute()
     lately = by_minute("task", minute - _RATE_MINUTES)
     moments = [when for counts in lately.values() for when in counts]
@@ -94,7 +94,7 @@ def _pace() -> dict[str, Any]:
 
 
 def judge(settings: Settings, facts: dict[str, Any]) -> Health:
-    """The worst thing first; that nothing is lost is said where one would fear it."""
+    """Return the health, the worst first; "nothing is lost" is said where a reader would fear it."""
     bad = [*_damage(facts), *_no_workers(facts), *_stuck(facts)]
     warn = [
         *(_gateway(settings, facts) or _heartbeat(settings, facts)),
@@ -148,7 +148,7 @@ def _gateway(settings: Settings, facts: dict[str, Any]) -> list[str]:
 
 
 def _heartbeat(settings: Settings, facts: dict[str, Any]) -> list[str]:
-    """Where only heartbeats fail, nothing else shows that the Gateway will soon count this worker as gone."""
+    """Return a warning where only heartbeats fail: nothing else shows that the Gateway will soon drop this worker."""
     beat = facts["heartbeat"]
     if settings.mode != "ondemand" or not facts["stack_runs"] or beat["outcome"] in (None, ACKNOWLEDGED):
         return []
@@ -160,7 +160,7 @@ def _heartbeat(settings: Settings, facts: dict[str, Any]) -> list[str]:
 
 
 def _unsent(settings: Settings, facts: dict[str, Any]) -> list[str]:
-    """What waits goes only while somebody sends: a stack that is on demand, or a person's replay."""
+    """Return what waits while nobody sends it: neither an on-demand stack nor a person's replay."""
     is_alone = settings.mode != "ondemand"
     if not facts["unsent"] or facts["replays"] or (facts["stack_runs"] and not is_alone):
         return []
@@ -175,7 +175,7 @@ def _pauses(facts: dict[str, Any]) -> list[str]:
 
 
 def _drift(facts: dict[str, Any]) -> list[str]:
-    """Each county's own words where it is one; the names of the first where there are more."""
+    """Return the message of a single paused county; the names of the first where there are more."""
     if len(facts["drift"]) == 1:
         return [facts["drift"][0]["words"].partition("; see ")[0]]
     names = [place["words"].partition(" is paused")[0] for place in facts["drift"]]
@@ -184,7 +184,7 @@ def _drift(facts: dict[str, Any]) -> list[str]:
 
 
 def _disk(settings: Settings, facts: dict[str, Any]) -> list[str]:
-    """Where a lane is stopped for it, that says it already."""
+    """Return warnings about the disk, unless a lane is stopped because of it, which says it already."""
     stopped = any(pause["cause"] in {"disk", "storage"} for pause in facts["pauses"])
     room = Room(facts["disk_free_mb"], facts["data_mb"], settings, facts["disk_free_files"])
     return [] if stopped else room.warnings()
@@ -206,7 +206,7 @@ def _held(facts: dict[str, Any]) -> list[str]:
 
 
 def readiness(folder: DataFolder) -> Health:
-    """Whether progress is being made: a stack whose workers hang is not ready."""
+    """Return whether progress is being made: a stack whose workers hang is not ready."""
     facts = facts_of(folder)
     if not facts["stack_runs"]:
         return Health("bad", "no stack runs on this folder")

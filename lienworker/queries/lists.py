@@ -1,7 +1,7 @@
-"""Pages of long lists. No list takes longer than its time, however many rows there are.
+"""Pages of long lists. No list takes longer than its time limit, however many rows there are.
 
 A list walks its best index in the order in which rows came, newest first, a window of rows at a time, and keeps those
-that fit the rest of the filter. Where that has not filled a page within its time, the next page goes on from there.
+that match the rest of the filter. Where that has not filled a page within its time, the next page continues from there.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from lienworker.queries.filters import TaskFilter
 from lienworker.store.results import result, with_data
 from lienworker.store.tasks import local_task_id
 
-#: Rows that a list looks at in one go.
+#: Rows that a list looks at in one query.
 WINDOW = 1_000
-#: Time for one page of a list, s: another window is begun only within it.
+#: Time for one page of a list, s: another window is started only within it.
 _SEARCH_SECONDS = 0.02
 PAGE = 50
 #: Above every rowid.
@@ -27,14 +27,14 @@ _TASK_COLUMNS = (
     "rowid AS position, task_id, status, queue, priority, source, platform, state, county, parcel_id, url, reason,"
     " last_error, attempts, received_at, updated_at, completed_at"
 )
-#: Filters with an index, the most telling first.
+#: Filters with an index, the most selective first.
 _TASK_INDEXES = ("reason", "county", "platform", "status")
-#: Indexes of what is rare. SQLite uses them only where the statement itself names the value.
+#: Indexes of what is rare. SQLite uses them only where the statement itself contains the value.
 _RARE = {"queue": "urgent", "source": "cli"}
 _RESULT_INDEXES = ("county", "platform")
 #: Characters of a value that a list shows.
 _SHOWN = 200
-#: The plain values of a record, made by SQLite, so that the record itself is never ours to hold. A list of parcels has
+#: The plain values of a record, extracted by SQLite, so that we never hold the record itself. A list of parcels has
 #: none, and is not even read.
 _PLAIN_VALUES = f"""
 CASE WHEN stays_here OR NOT json_valid(data) THEN '{{}}' ELSE (
@@ -52,7 +52,7 @@ _IN_RESULTS = ("task_id", "parcel_id", "CASE WHEN stays_here THEN '' ELSE data E
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of a list. `more` is where the next page begins; `looked_at_all` is False when its time was over."""
+    """A page of a list. `more` is where the next page begins; `looked_at_all` is False when its time was up."""
 
     rows: list[dict[str, Any]]
     more: int | None
@@ -66,13 +66,13 @@ def list_tasks(wanted: TaskFilter, below: int = TOP, limit: int = PAGE) -> Listi
 
 
 def list_results(wanted: TaskFilter, below: int = TOP, limit: int = PAGE) -> Listing:
-    """Results with the plain values of their `data`, each cut to what a list can show: a record may have megabytes."""
+    """Return results with the plain values of their `data`, each cut for the list: a record may have megabytes."""
     listing = _Walk("results", _RESULT_COLUMNS, _IN_RESULTS).page(wanted, _RESULT_INDEXES, below, limit)
     return Listing([with_data(row) for row in listing.rows], listing.more, listing.looked_at_all)
 
 
 def each_result(wanted: TaskFilter) -> Iterator[dict[str, Any]]:
-    """Every result that the list would show, for a download: whole, and one at a time."""
+    """Yield every result that the list would show, for a download: complete, and one at a time."""
     below: int | None = TOP
     walk = _Walk("results", "rowid AS position, task_id", _IN_RESULTS)
     while below is not None:
@@ -106,7 +106,7 @@ class _Walk:
             below = lowest
 
     def _guide(self, wanted: TaskFilter, indexes: tuple[str, ...]) -> str | None:
-        """The filter whose index is walked."""
+        """Return the filter whose index is walked."""
         rare = next((name for name, value in _RARE.items() if getattr(wanted, name) == value), None)
         guide = next((name for name in indexes if getattr(wanted, name)), None)
         return rare if rare and self.table == "tasks" and guide not in {"reason", "county"} else guide
@@ -132,7 +132,7 @@ class _Walk:
 
 
 def _with_direct_hits(listing: Listing, wanted: TaskFilter, below: int) -> Listing:
-    """A search for an id finds it at once, wherever in the list it is."""
+    """Add the task whose id is searched for: it is found at once, wherever in the list it is."""
     if not wanted.text or below != TOP or wanted != TaskFilter(text=wanted.text):
         return listing
     text = wanted.text
@@ -147,13 +147,13 @@ def _with_direct_hits(listing: Listing, wanted: TaskFilter, below: int) -> Listi
 
 
 def page_story(task_id: str) -> list[dict[str, Any]]:
-    """Every page that was fetched for a task."""
+    """Return every page that was fetched for a task."""
     sql = "SELECT generation, path, size, status, content_type, url, fetched_at, fetch_ms FROM pages WHERE task_id = ?"
     return list(dict_rows(sql + " ORDER BY generation DESC", (task_id,)))
 
 
 def pulse() -> tuple[Any, ...]:
-    """Small enough to look at each second; differs when there is something new to show."""
+    """Return a value that is cheap enough to read each second, and differs when there is something new to show."""
     return (
         tuple(all_rows("SELECT kind, topic, state, n FROM tally")),
         tuple(all_rows("SELECT endpoint, is_open, successes, words FROM breakers")),
@@ -165,12 +165,12 @@ def pulse() -> tuple[Any, ...]:
 
 
 def data_version() -> int:
-    """Changes when another connection has written; costs next to nothing."""
+    """Return a number that changes when another connection has written; costs next to nothing."""
     return int(one_row("PRAGMA data_version")[0])
 
 
 def failures_by_reason(limit: int = 12) -> list[dict[str, Any]]:
-    """Failed tasks by reason, each with its newest task and that one's error."""
+    """Return failed tasks by reason, each with its newest task and that one's error."""
     sql = (
         "SELECT f.reason, f.n, f.sample AS task_id, t.last_error AS sample, f.last_at FROM failed_tasks f"
         " LEFT JOIN tasks t ON t.task_id = f.sample WHERE f.n > 0 ORDER BY f.n DESC, f.reason LIMIT ?"
@@ -179,7 +179,7 @@ def failures_by_reason(limit: int = 12) -> list[dict[str, Any]]:
 
 
 def overdue_hosts(before: int) -> list[str]:
-    """Hosts with fetches that could have begun before a time: due, not cooling, not waiting for their turn."""
+    """Return hosts with fetches that could have started before a time: due, not cooling, not waiting for their turn."""
     sql = (
         "SELECT DISTINCT b.host FROM backlog b LEFT JOIN hosts h ON h.host = b.host"
         " LEFT JOIN hosts s ON s.host = substr(b.host, 1, instr(b.host || ' ', ' ') - 1)"

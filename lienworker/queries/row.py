@@ -1,4 +1,4 @@
-"""Everything about one row of the outbox: whose it is, what it would send, and each thing that went wrong."""
+"""Everything about one outbox row: whose it is, what it would send, and each error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p
 
 
 def row_story(row_id: int) -> dict[str, Any] | None:
-    """The row with its parcel, times as text, `would_send` and `errors`."""
+    """Return the row with its parcel, times as text, `would_send` and `errors`."""
     row = next(dict_rows(_STORY, (PAGE, row_id)), None)
     if row is None:
         return None

@@ -13,9 +13,9 @@ from lienworker.web.pages import NotThereError, Page, Place, Question
 
 FILTERS = ("state", "topic", "reason", "fingerprint")
 TOPICS = ("upload_raw", "upload_result", "report_failure")
-#: What to do about rows that are no uploads: the drift guard holds them.
+#: What to do about rows that are not uploads: the drift guard holds them.
 NO_UPLOAD = (
-    "These are pages to fetch, held since their county changed: mend the parser and run `lienworker reparse`,"
+    "These are pages to fetch, held since their county changed: fix the parser and run `lienworker reparse`,"
     " or take the pages as they are with `lienworker platforms accept --county …`."
 )
 
@@ -44,7 +44,7 @@ def outbox(_place: Place, question: Question) -> Page:
 
 
 def outbox_row(_place: Place, question: Question) -> Page:
-    """Everything about one row; what it carries is shown, whose it is leads to the task."""
+    """Return the page about one row: what it carries, and a link to its task."""
     story = row_story(int(question.params["row_id"]))
     if story is None:
         raise NotThereError(f"There is no row {question.params['row_id']}.")

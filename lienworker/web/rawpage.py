@@ -1,7 +1,7 @@
 """Raw pages: as text, and rendered where they can reach nothing.
 
 A county's page is a stranger's program. It is shown in a frame that runs no scripts, belongs to no origin and may load
-nothing (its own policy says so too); and what could open a connection by itself is taken out before.
+nothing (its own policy says so, too); and what could open a connection on its own is removed before.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def page_text(place: Place, question: Question) -> str:
 
 
 def view(place: Place, question: Question) -> Page:
-    """The page as text, with the frame beside it."""
+    """Return the page as text, with the frame beside it."""
     record, text = _find(question), page_text(place, question)
     facts = {
         "task_id": record.task_id,

@@ -18,7 +18,7 @@ from lienworker.web.server import Server, question_of
 FILTERS = ("platform", "state", "county", "text")
 _USUAL = ("owner_name", "property_address", "total_due")
 _MOST_COLUMNS = 6
-#: What the list shows anyway.
+#: What the list shows in any case.
 _SHOWN_ANYWAY = {"parcel_id", "state", "county", "platform"}
 _FORMS = {"csv": "text/csv", "json": "application/json", "jsonl": "application/x-ndjson"}
 _CHUNK = 256 * 1024
@@ -46,7 +46,7 @@ def results(_place: Place, question: Question) -> Page:
 
 
 def _columns(data: list[dict[str, Any]]) -> list[str]:
-    """What a platform's results have in common, in the order in which they have it."""
+    """Return what a platform's results have in common, in their order."""
     counter: Counter[str] = Counter()
     for item in data:
         plain = (name for name, value in item.items() if value is not None and not isinstance(value, dict | list))
@@ -68,7 +68,7 @@ def add_routes(server: Server, app: web.Application) -> None:
 
 
 def _written(place: Place, wanted: TaskFilter, form: str) -> IO[str]:
-    """Into a nameless file first: results of any number, and a failure is said instead of a torn download."""
+    """Write results to a temporary file first: there may be many, and a failure must not tear the download."""
     file = tempfile.TemporaryFile("w+", encoding="utf-8", newline="", dir=place.folder.root)  # noqa: SIM115
     export(lambda: each_result(wanted), form, file)
     file.flush()

@@ -1,9 +1,9 @@
 """A raw page without what runs, loads or leads anywhere, made in a child process with limits.
 
-A page can be built so that taking it apart costs minutes or gigabytes. Nobody else may wait for it: the child has a
-deadline and an amount of memory, and is killed where it needs more.
+A page can be built so that parsing it costs minutes or gigabytes. Nobody else may wait for it: the child has a deadline
+and a memory limit, and is killed where it needs more.
 
-Run as a program, it reads a page from standard input and writes the tame one to standard output.
+Run as a program, it reads a page from standard input and writes the harmless one to standard output.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import resource
 import sys
 from typing import Any
 
-#: Characters of a page that is rendered; what is longer is no page that a person reads.
+#: Characters of a page to render; no person reads a longer page.
 _LONGEST = 4_000_000
 _SECONDS = 8.0
 _MEMORY = 768 * 1024 * 1024
@@ -30,7 +30,7 @@ _REFERENCES = {"src", "srcset", "href", "action", "formaction", "background", "p
 
 
 class Tamer:
-    """Tames pages, a few at a time."""
+    """Makes pages harmless, a few at a time."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(_CHILDREN)
@@ -44,7 +44,7 @@ class Tamer:
 
 
 async def _in_child(text: str) -> str | None:
-    # Our own module, with nothing of a visitor's on its command line.
+    # Our own module, with nothing from a visitor on its command line.
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", __name__, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -62,7 +62,7 @@ async def _in_child(text: str) -> str | None:
 
 
 def tame(text: str) -> str:
-    """What is left is what a person would have seen."""
+    """Return what a person would have seen of the page, and nothing else."""
     from parsel import Selector
 
     if not text.strip():
@@ -90,7 +90,7 @@ def _is_picture(value: str) -> bool:
 
 
 def main() -> None:
-    """The child. Its own limits hold also where the monitor is gone."""
+    """Run the child. Its own limits apply even where the monitor is gone."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (int(_SECONDS), int(_SECONDS)))
     sys.stdout.buffer.write(tame(sys.stdin.buffer.read().decode()).encode("utf-8", "replace"))

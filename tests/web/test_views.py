@@ -201,7 +201,7 @@ def test_a_release_in_standalone_leaves_rows_with_what_standalone_holds(node: No
     with monitor(node) as here:
         asked = here.ask("/act/outbox/release?state=held&reason=operator")
         assert "lienworker outbox replay" in asked.text
-        assert "as soon as can be" not in asked.text
+        assert "as soon as possible" not in asked.text
         assert here.ask("/act/outbox/release", "POST", data=fields_of(asked.text)).status == 303
         sql = "SELECT state, reason, count(*) FROM outbox WHERE topic = 'upload_raw' GROUP BY 1, 2"
         assert node.sql(sql) == [("held", "standalone", 3)]
