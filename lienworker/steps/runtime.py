@@ -1,4 +1,4 @@
-"""One process's surroundings, made once: each step gets from here what it needs, and no step gets all of it."""
+"""What one process works with, made once: each step gets from here what it needs, and no step gets all of it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from lienworker.store.stale_files import remove_stale_files
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What lives as long as the process. Actors and commands take from it; it is not handed on to steps."""
+    """What lives as long as the process. Actors and commands take from it; it is not passed on to steps."""
 
     settings: Settings
     folder: DataFolder
@@ -149,7 +149,7 @@ def running(
     loop: asyncio.AbstractEventLoop,
     after_beat: Callable[[], None] = lambda: None,
 ) -> Iterator[Runtime]:
-    """Open the store and be a holder of leases for as long as the block lasts."""
+    """Open the store and hold leases for the block."""
     folder = open_store(settings.data_dir)
     configure(settings.mode)
     if kind == "worker":
@@ -200,19 +200,19 @@ def _runtime(
 
 
 def record_calls(gateway: OnLoop[GatewayClient]) -> None:
-    """Add what calls to the Gateway came to to the figures."""
+    """Add the outcomes of calls to the Gateway to the figures."""
     if gateway.made is not None and (calls := gateway.made.calls.take()):
         add_counts("gateway", calls)
 
 
 async def _make_gateway(settings: Settings, folder: DataFolder) -> GatewayClient:
     if not settings.gateway_url or not settings.gateway_token:
-        raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN): there is no Gateway to speak to.")
+        raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN): there is no Gateway to talk to.")
     return GatewayClient(settings.gateway_url, settings.gateway_token, settings.worker_id or folder.worker_id())
 
 
 async def make_fetcher(settings: Settings, pacer: Pacer | None = None) -> Fetcher:
-    """Return a fetcher. On the event loop that will use it."""
+    """Make a fetcher, on the event loop that will use it."""
     return Fetcher(
         FetchOptions(
             user_agent=settings.user_agent,

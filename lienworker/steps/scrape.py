@@ -49,11 +49,11 @@ from lienworker.store.raw_files import raw_place, read_page
 from lienworker.store.results import NewResult, save_result
 from lienworker.store.tasks import NewTask
 
-#: How long one message may go on before others get their turn, s.
+#: How long one message may run before others get their turn, s.
 _SHARE = 2.0
 #: How long a heavy page waits while another is parsed, ms.
 _WHILE_ANOTHER_MS = 1_000
-#: Pages of more than this are weighed and parsed one at a time.
+#: Pages larger than this are weighed and parsed one at a time.
 _LARGE_BYTES = 1_000_000
 
 logger = logging.getLogger(__name__)
@@ -62,18 +62,20 @@ Parser = Callable[[Page, Target], ParsedPage | None]
 
 
 def scrape_row(context: ScrapeContext, row: Claimed) -> Scraped:
-    """Parses the page of one row, wherever that is best. Whatever a parser does, the outcome is a value; a shortage of
-    the machine's own is not."""
+    """Parse the page of one row, wherever that is best.
+
+    Whatever a parser does, the outcome is a value; a shortage of the machine is raised.
+    """
     return scrape_if_plain(context, row) or scrape_in_child(context, row)
 
 
 def scrape_if_plain(
     context: ScrapeContext, row: Claimed, fresh: Fresh | None = None, finished: Sequence[Scraped] = ()
 ) -> Scraped | None:
-    """The same for a page that can be parsed here, the `fresh` one in hand or the one on disk; None for another.
+    """Parse a page that can be parsed here, the `fresh` one in memory or the one on disk; return None for another.
 
     A row whose holder died is parsed in the child. `finished` is what the caller has not stored yet: if this page
-    hangs, the watchdog does it.
+    hangs, the watchdog stores it.
     """
     if row.alone:
         return None
@@ -86,7 +88,7 @@ def scrape_if_plain(
 
 
 def scrape_in_child(context: ScrapeContext, row: Claimed) -> Scraped:
-    """The same in the process with limits, which may take ten seconds."""
+    """Parse the page of one row in the process with limits, which may take ten seconds."""
     found = _scraped(context, row, None, lambda page, target: parse_in_child(context.registry, page, target))
     assert found is not None
     return found
@@ -106,7 +108,7 @@ def _scraped(context: ScrapeContext, row: Claimed, fresh: Fresh | None, parse: P
         raise
     except MemoryError:
         raise ShortageError(f"there is not enough memory to parse the page of {row.task_id}") from None
-    except Exception as problem:  # a parser's bug must not cost the worker, nor the neighbours' rows
+    except Exception as problem:  # a parser's bug must not cost the worker, nor the other rows
         logger.warning("the parser failed on %s", row.task_id, exc_info=True, extra={"task_id": row.task_id})
         outcome = PageError("parser_failed", f"{type(problem).__name__}: {problem}")
     failpoint("scrape.after_parse")
@@ -143,7 +145,7 @@ class ScrapeRun:
     lane: LaneLease
 
     def work(self) -> bool:
-        """True when there is probably more."""
+        """Work through the message's share; return whether there is probably more."""
         deadline = time.monotonic() + _SHARE
         while time.monotonic() < deadline and not self.lane.stopping.is_set():
             if not self.lane.is_ours:
@@ -163,7 +165,7 @@ class ScrapeRun:
         return True
 
     def _work_on(self, rows: list[Claimed]) -> None:
-        """Commits in groups as results come; what a stop leaves undone goes back untried. Heavy pages come last."""
+        """Commit in groups as results come; give back untried what a stop leaves. Heavy pages come last."""
         group: list[Scraped] = []
         heavy: list[Claimed] = []
         since = time.monotonic()
@@ -183,9 +185,9 @@ class ScrapeRun:
         self._work_on_heavy(heavy)
 
     def _work_on_heavy(self, rows: list[Claimed]) -> None:
-        """One by one, and each stored at once: a large page takes a hundred megabytes and more while it is in hand.
+        """Parse heavy pages one by one, and store each at once: a large page takes a hundred megabytes and more.
 
-        While another thread of this process does so, they wait in the outbox, not in a place that others need.
+        While another thread of this process does so, they wait in the outbox, not in a slot that others need.
         """
         if not rows or not self.context.one_heavy.acquire(blocking=False):
             put_off(rows, _WHILE_ANOTHER_MS)
@@ -201,7 +203,7 @@ class ScrapeRun:
 
 
 def _is_large(row: Claimed) -> bool:
-    """Return whether even weighing the page takes so much memory that a process should have one of its kind in hand."""
+    """Return whether even weighing the page takes so much memory that a process should hold only one of its kind."""
     page = page_of(row.task_id, row.generation)
     return page is not None and page.size > _LARGE_BYTES
 
@@ -209,7 +211,7 @@ def _is_large(row: Claimed) -> bool:
 # Storing what was scraped: results, the rows that deliver them, and pages to be fetched again.
 
 
-#: Pages that came, but gave nothing: the parser may have lost its way.
+#: Pages that arrived, but yielded nothing: the parser may no longer fit the site.
 _GIVES_NOTHING = frozenset(
     {"not_a_parcel", "parser_error", "parser_failed", "empty_page", "map_shell", "search_form", "disclaimer"}
 )
@@ -229,7 +231,7 @@ class ScrapeContext:
 
 @dataclass(frozen=True, slots=True)
 class Scraped:
-    """A row with what its page gave."""
+    """A row with what its page yielded."""
 
     row: Claimed
     page: PageRecord | None
@@ -255,7 +257,7 @@ def make_ready(context: ScrapeContext, group: Sequence[Scraped]) -> ReadyToStore
 
 
 def store_results(context: ScrapeContext, ready: ReadyToStore) -> list[Place]:
-    """Stores a group, each row by itself; gives the places whose fetches are to be held once that is committed."""
+    """Store a group, each row on its own; return the places whose fetches must be held once that is committed."""
     for item in ready.group:
         if isinstance(item.outcome, PageError):
             _store_failure(context, item.row, item.outcome)
@@ -266,7 +268,7 @@ def store_results(context: ScrapeContext, ready: ReadyToStore) -> list[Place]:
 
 
 def store_scrapes(context: ScrapeContext, group: Sequence[Scraped]) -> None:
-    """The files for people first, then everything else in one transaction."""
+    """Write the files for people first, then store everything else in one transaction."""
     if not group:
         return
     ready = make_ready(context, group)
@@ -276,13 +278,13 @@ def store_scrapes(context: ScrapeContext, group: Sequence[Scraped]) -> None:
 
 
 def show_pending(folder: DataFolder, result: NewResult) -> None:
-    """The file for people; a list has none, for there is nothing to ship."""
+    """Write the file for people; a list has none, since there is nothing to ship."""
     if result.json_path is not None:
         write_pending(folder, result.as_row())
 
 
 def result_of(item: Scraped) -> NewResult:
-    """What the task says about its parcel comes first; what it does not say, the page does."""
+    """Make a result: what the task says about its parcel comes first; what it does not say, the page does."""
     assert isinstance(item.outcome, ParsedPage)
     assert item.page is not None
     row, record = item.row, item.outcome.record
@@ -317,7 +319,7 @@ def _parcels_of(context: ScrapeContext, item: Scraped) -> list[NewTask]:
 
 
 def _store_results(made: Sequence[tuple[Claimed, NewResult]]) -> set[int]:
-    """Of the rows that are still ours, whose ids it gives; the others' results are somebody else's to store."""
+    """Store results of rows that are still ours; return their ids. The others belong to another worker now."""
     mine = transitions.end_all([row for row, _ in made])
     kept = [(row, result) for row, result in made if row.id in mine]
     save_result(*(result for _, result in kept))
@@ -339,7 +341,7 @@ def _say_completed(kept: Sequence[tuple[Claimed, NewResult]]) -> None:
 
 
 def deliver(made: Sequence[tuple[Claimed, NewResult]]) -> None:
-    """The rows that bring results to the Gateway. A list has no parcel of its own to deliver: it stays here."""
+    """Add the rows that deliver results. A list is not a parcel itself, so it is not delivered."""
     deliver_result(
         *(
             (row, parcel_key(result.platform, result.state, result.county, result.parcel_id))
@@ -350,7 +352,7 @@ def deliver(made: Sequence[tuple[Claimed, NewResult]]) -> None:
 
 
 def sightings(group: Sequence[Scraped]) -> Iterator[Sighting]:
-    """What the drift guard learns from these pages; trouble of the site's own is none of its business."""
+    """Yield what the drift guard learns from these pages; a site's own failures do not concern it."""
     for item in group:
         row, path = item.row, item.page.path if item.page else ""
         host = host_of(row.url)
@@ -364,7 +366,7 @@ def sightings(group: Sequence[Scraped]) -> Iterator[Sighting]:
 
 
 def _store_failure(context: ScrapeContext, row: Claimed, problem: PageError) -> None:
-    """A page that may be better next time is fetched again, as a new generation; another ends the task."""
+    """Fetch a page again that may be better next time, as a new generation; any other failure ends the task."""
     tries = 1 + (json.loads(row.payload).get("tries", 0) if row.payload else 0)
     decision = context.retries.after(tries, retryable=problem.retryable)
     if isinstance(decision, TryAgain):
