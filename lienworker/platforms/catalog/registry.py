@@ -14,10 +14,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from lienworker.errors import HeavyPageError, PageError
-from lienworker.platforms.catalog.builtin import BUILT_IN
-from lienworker.platforms.core.base import Page, Platform, Target
+from lienworker.platforms.core.base import Page, Platform, Record, Target, in_order
 from lienworker.platforms.core.clean import compact
-from lienworker.platforms.core.record import Record, in_order
 from lienworker.platforms.reading.pagekind import check_page
 
 logger = logging.getLogger(__name__)
@@ -26,6 +24,27 @@ ENTRY_POINT_GROUP = "lienworker.platforms"
 FALLBACK = "generic"
 #: What says as much about the process that parses as about the page; only one with limits may judge by it.
 NO_VERDICT = (MemoryError, RecursionError)
+#: The platforms that come with the program, in the order in which detection asks them. They are also in the package's
+#: own entry points; here they are so that an uninstalled checkout works.
+BUILT_IN = {
+    "demo": "lienworker.platforms.vendors.demo:PLATFORM",
+    "generic": "lienworker.platforms.vendors.generic:PLATFORM",
+    "qpublic": "lienworker.platforms.vendors.qpublic:PLATFORM",
+    "beacon": "lienworker.platforms.vendors.qpublic:BEACON",
+    "vgsi": "lienworker.platforms.vendors.vgsi:PLATFORM",
+    "tyler": "lienworker.platforms.vendors.tyler:PLATFORM",
+    "floridapa": "lienworker.platforms.vendors.floridapa:PLATFORM",
+    "leepa": "lienworker.platforms.vendors.leepa:PLATFORM",
+    "collier": "lienworker.platforms.vendors.collier:PLATFORM",
+    "cook": "lienworker.platforms.vendors.cook:PLATFORM",
+    "cuyahoga": "lienworker.platforms.vendors.cuyahoga:PLATFORM",
+    "polk_ia": "lienworker.platforms.vendors.polk_ia:PLATFORM",
+    "wvauditor": "lienworker.platforms.vendors.wvauditor:PLATFORM",
+    "mygovonline": "lienworker.platforms.vendors.mygovonline:PLATFORM",
+    "taxsys": "lienworker.platforms.vendors.taxsys:PLATFORM",
+    "arcgis": "lienworker.platforms.vendors.arcgis:PLATFORM",
+    "realauction": "lienworker.platforms.vendors.realauction:PLATFORM",
+}
 _EMPTY_WITHOUT = frozenset({"fields", "state", "county"})
 
 

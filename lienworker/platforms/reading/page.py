@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lienworker.platforms.core.base import Page
-from lienworker.platforms.reading.fromjson import json_reading
-from lienworker.platforms.reading.fromtext import plain_reading
+from lienworker.platforms.reading.formats import json_reading, plain_reading
 from lienworker.platforms.reading.gridfacts import facts_of, is_list_of_parcels
 from lienworker.platforms.reading.grids import Grid, grids_of
 from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, without_year
