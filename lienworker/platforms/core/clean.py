@@ -47,6 +47,7 @@ _NO_ACRES = re.compile(r"sq|feet|\bft\b|\bsf\b|\bx\b|hectare")
 _ACRES = re.compile(r"(?<![\d,])([\d,]*+(?:\.\d++|(?<=\d)))\s*ac")
 _ACRES_UNIT = re.compile(r"\bac(re)?s?\b")
 _NEVER_BLANK = frozenset({float, int, bool})
+_SAYS_NONE = re.compile(r"(?:no|none|n/a|nothing)(?: |$)", re.I)
 _BLANKS = frozenset({"", "-", "--", "---", "n/a", "na", "none", "null", "nil", "not available", "unknown", "."})
 
 
@@ -54,6 +55,12 @@ def known(value: object) -> str | None:
     """Text, with the usual ways of saying "nothing" (N/A, --, none) taken as absent."""
     plain = text(value)
     return None if plain is None or plain.lower() in _BLANKS else plain
+
+
+def stated(value: object) -> str | None:
+    """Text that says there is something: `No Tax Sale` and `None on record` name nothing."""
+    plain = known(value)
+    return None if plain is None or _SAYS_NONE.match(plain) else plain
 
 
 def identifier(value: object) -> str | None:
@@ -71,6 +78,8 @@ def money(value: object) -> float | None:
     if value.__class__ is not str and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     plain = text(value)
+    if plain and "*" in plain:
+        plain = plain.strip("* ")  # a footnote
     # Most texts that are asked about are no amounts, and have something else at their ends or between them.
     if not plain or (plain.isascii() and plain.strip(_IN_MONEY)):
         return None

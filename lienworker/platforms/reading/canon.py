@@ -15,13 +15,14 @@ from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Record
 from lienworker.platforms.core.bounds import LONGEST_REMEMBERED
 from lienworker.platforms.reading import people
+from lienworker.platforms.reading.choosing import Said, chosen
 from lienworker.platforms.reading.columns import VALUE_OF
 from lienworker.platforms.reading.fields import fields_of
 from lienworker.platforms.reading.gridfacts import contradicts, is_list_of_parcels, owners_of, shared_by_all
 from lienworker.platforms.reading.grids import Grid
 from lienworker.platforms.reading.groups import of_this_parcel, repeated_parcels, shown_id
 from lienworker.platforms.reading.histories import take_grid, take_newest, take_sale, take_year_labels
-from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, meaning, normalise
+from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, meaning, normalise, year_of_title
 from lienworker.platforms.reading.pairs import Pair
 
 Names = Mapping[str, str]
@@ -40,6 +41,13 @@ CLEANERS: dict[str, Callable[[object], Any]] = {
     **dict.fromkeys(VALUE_OF, clean.money),
     **dict.fromkeys(("tax_amount", "total_due"), clean.money),
 }
+_AREAS = frozenset({"acres", "land_area_sqft"})
+_AMOUNTS = frozenset({*VALUE_OF, *_AREAS, "tax_amount", "total_due", "tax_year"})
+#: Where two words with two amounts are two sums, of which the page means one.
+_ONE_WORD = frozenset({"total_due", "tax_year"})
+#: Words that also head what is counted, or numbered.
+_COUNTED = frozenset({"building", "buildings", "building s", "bldg", "land", "improvement", "improvements", "imps"})
+_LEAST_WORTH = 100
 _WHOLE_ID = 5  # characters; a shorter one may be a part of another
 _WHOLE_BLOCK = frozenset({"property_address", "legal_description", "property_use"})
 _NAME_WORDS = dict.fromkeys(("name", "name s", "names", "name 1"), "owner_name") | {"name 2": "co_owner"}
@@ -50,6 +58,10 @@ _ABOUT_ASSESSMENT = re.compile(r"assess", re.I)
 _ABOUT_OWNER = re.compile(r"owner|taxpayer|mailing", re.I)
 _ACRES = re.compile(r"\d\s*(?:ac|acres?)\b")
 _SQUARE_FEET = re.compile(r"\d\s*(?:sq\.? ?f|sf\b|square f)")
+_NO_LEGAL = re.compile(
+    r"(?:do not|not to be|not for|for (?:the )?(?:full|complete)|see |click|view|this is|may not)", re.I
+)
+_SENTENCE_START = re.compile(r"(?:is|are|was|this|these) ", re.I)
 _ABOUT_MARKET = re.compile(r"market|just|apprais", re.I)
 
 
@@ -68,7 +80,7 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
         record["parcel_id"] = record["alternate_ids"].pop("account", None)
     for grid in grids:
         if is_list_of_parcels(grid):
-            if not (record.get("parcel_id") and (record.get("owner_name") or record.get("property_address"))):
+            if not (record.get("parcel_id") and _is_told(record)):
                 _take_list(record, grid, names)  # else they are the neighbours of the page's own parcel
         elif (owners := owners_of(grid)) and not record.get("owner_name"):
             record |= {"owner_name": owners[0], "owner_names": owners}
@@ -82,6 +94,12 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
     if fields := fields_of(pairs, grids):
         found["fields"] = fields
     return found
+
+
+def _is_told(record: Record) -> bool:
+    """Whether a page says of its parcel what only its own page does."""
+    facts = sum(record.get(name) is not None for name in (*CLEANERS, "legal_description", "property_use"))
+    return bool(record.get("owner_name") or record.get("property_address")) or facts > 2
 
 
 def field_of(pair: Pair, names: Names) -> str:
@@ -156,6 +174,7 @@ _OTHER_KINDS = frozenset(OTHER_ID.values()) | {"folio", "strap", "pin", "ticket"
 
 def _facts(named: list[Named], names: Names) -> Record:
     record: Record = {}
+    amounts: dict[str, list[Said]] = {}
     before, address, of_owner = "", None, False
     owners: set[str] = set()
     for pair, word, name in named:
@@ -167,18 +186,49 @@ def _facts(named: list[Named], names: Names) -> Record:
             _take_owner(record, pair)
         elif name == "co_owner":
             _take_co_owner(record, pair, owners)
+        elif name in _AMOUNTS:
+            _take_amount(amounts, name, pair, word, names)
         elif name and name not in _OTHER_KINDS and name != "parcel_id" and record.get(name) is None:
-            if name == "acres" and _says_no_unit(word, names):
-                record |= _measured(pair)
-            else:
-                record[name] = _cleaned(name, pair)
+            record[name] = _cleaned(name, pair)
         elif word == "address" == normalise(pair.label) and before not in ("owner_name", "co_owner"):
             # Alone it is the property's, unless it stands right below the owner, where it may be either's.
             address = _cleaned("property_address", pair)
         before = name
     if address and not record.get("property_address"):
         record["property_address"] = address
-    return record
+    return record | _settled(amounts)
+
+
+def _settled(amounts: dict[str, list[Said]]) -> Record:
+    """The amount of each field. An area of zero beside another one is an area that nobody measured."""
+    if any(one.amount for name in (*_AREAS, "") for one in amounts.get(name, ())):
+        for name in _AREAS & amounts.keys():
+            amounts[name] = [one for one in amounts[name] if one.amount]
+    return {name: chosen(said, any_word=name not in _ONE_WORD) for name, said in amounts.items() if name}
+
+
+def _take_amount(amounts: dict[str, list[Said]], name: str, pair: Pair, word: str, names: Names) -> None:
+    if name in _AREAS:
+        unsure = name == "acres" and _says_no_unit(word, names)
+        found = _measured(pair) if unsure else {name: CLEANERS[name](pair.lines[0])}
+    elif name == "tax_year":
+        found = {name: clean.year(pair.lines[0])}
+    else:
+        found = {name: _amount(pair, word, names)}
+    year = year_of_title(pair.section) if pair.section else None
+    for field, amount in found.items():
+        if amount is not None:
+            amounts.setdefault(field, []).append(Said(amount, word, year))
+
+
+def _amount(pair: Pair, word: str, names: Names) -> float | None:
+    """The amount of a line, or the one that begins it: `$299,201 Ag Land $0`."""
+    amount = clean.money(pair.lines[0])
+    if amount is None and any(sign in pair.first for sign in "$,"):
+        amount = clean.money(pair.first)
+    # `Buildings: 2` counts them.
+    counts = word in _COUNTED and word not in names and amount is not None and 0 < amount < _LEAST_WORTH
+    return None if counts and "$" not in pair.lines[0] else amount
 
 
 def _says_no_unit(word: str, names: Names) -> bool:
@@ -186,11 +236,11 @@ def _says_no_unit(word: str, names: Names) -> bool:
 
 
 def _measured(pair: Pair) -> Record:
-    """A `Lot Size` is acres or square feet only where it says so."""
+    """A `Lot Size` is acres or square feet only where it says so; else an area of no field."""
     shown = pair.value.lower()
     if _ACRES.search(shown):
         return {"acres": clean.acres(pair.value)}
-    return {"land_area_sqft": clean.square_feet(pair.value)} if _SQUARE_FEET.search(shown) else {}
+    return {"land_area_sqft" if _SQUARE_FEET.search(shown) else "": clean.square_feet(pair.value)}
 
 
 def _take_owner(record: Record, pair: Pair) -> None:
@@ -219,14 +269,18 @@ def _cleaned(name: str, pair: Pair) -> Any:
         return people.mailing_address(pair.lines)
     if name in CLEANERS:
         return CLEANERS[name](pair.lines[0])
-    value = clean.known(pair.value if name in _WHOLE_BLOCK else pair.lines[0])
+    value = clean.known(people.without_remarks(pair.lines if name in _WHOLE_BLOCK else pair.lines[:1]))
     return value if value and _is_sound(name, value) else None
 
 
 def _is_sound(name: str, value: str) -> bool:
-    """A situs that is an amount or an essay was never one."""
+    """A situs that is an amount or an essay was never one, nor is a warning a legal description."""
     if name == "property_address":
         return len(value) <= 150 and clean.money(value) is None
+    if name == "legal_description":
+        return not _NO_LEGAL.match(value)
+    if name == "property_use":
+        return "$" not in value and not _SENTENCE_START.match(value)
     if name == "zip":
         return re.fullmatch(r"\d{5}(?:-\d{4})?", value) is not None
     return name != "city" or not any(map(str.isdigit, value))

@@ -33,13 +33,13 @@ SALES = _columns(
     ),
     (
         "deed_type",
-        clean.text,
+        clean.known,
         "deed type|instrument|instrument type|deed|deed code|type|sale instrument|inst type"
         "|document type|deed inst|sale type|conveyance type|inst",
     ),
     (
         "book_page",
-        clean.text,
+        clean.known,
         "book page|bk pg|book and page|or book page|deed book page|book pg|bk page|legal reference"
         "|book page number|instrument book page|deed book and page|or bk pg|official record"
         "|document number|doc number|instrument number|clerk file number|deed reference|book page or instrument",
@@ -48,12 +48,12 @@ SALES = _columns(
     ("page", clean.text, "page|deed page|or page|pg"),
     (
         "grantor",
-        clean.text,
+        clean.known,
         "grantor|seller|grantor name|seller name|from|previous owner|grantors",
     ),
     (
         "grantee",
-        clean.text,
+        clean.known,
         "grantee|buyer|grantee name|buyer name|to|owner|new owner|grantees",
     ),
 )
@@ -109,7 +109,7 @@ LIENS = _columns(
     ("winning_bid", clean.money, "winning bid|bid|winning bid amount|bid amount"),
     (
         "holder",
-        clean.text,
+        clean.known,
         "holder|certificate holder|buyer|bidder|purchaser|lien holder|cert holder|winner|buyer name",
     ),
     (
@@ -122,7 +122,7 @@ LIENS = _columns(
         clean.iso_date,
         "redeemed on|redeemed|redemption date|date redeemed|redeemed date",
     ),
-    ("status", clean.text, "status|certificate status|cert status|lien status"),
+    ("status", clean.stated, "status|certificate status|cert status|lien status"),
 )
 VALUE_OF = {
     "land_value": "land",

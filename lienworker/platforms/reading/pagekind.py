@@ -71,6 +71,8 @@ class Shown:
 
     text: str
     """Title, texts and buttons, in lower case."""
+    said_first: str
+    """The same without footers and long prose: what a page is about, it says there."""
     fields: int
     """How many form fields wait to be filled in."""
 
@@ -85,6 +87,8 @@ class Kind:
     retryable: bool = False
     also: Callable[[Page, Shown], bool] | None = None
     """What must be true of the page besides."""
+    said_first: bool = False
+    """Whether a footer or a disclaimer that has the words condemns nothing ("routine maintenance on Fridays")."""
     in_source: bool = False
     """Whether the marks are in the source (a script, an attribute) rather than in the visible text."""
 
@@ -148,6 +152,7 @@ _KINDS = (
         "the site shows an error instead of the parcel",
         _ERROR,
         retryable=True,
+        said_first=True,
     ),
     Kind(
         "parcel_not_found",
@@ -198,6 +203,9 @@ _KINDS = (
 
 _BY_STATUS = {401: "login_required", 403: "captcha", 404: "parcel_not_found", 410: "parcel_not_found", 429: "captcha"}
 _BUTTON_TEXTS = "//title/text()|//button//text()|//input[@type='submit' or @type='button']/@value"
+_FOOTERS = "//footer|//*[contains(translate(concat(@id, ' ', @class), 'FOTER', 'foter'), 'footer')]"
+#: Characters of a text that says what happened; a longer one is a disclaimer.
+_LONGEST_SAID = 300
 #: Characters in which the marks of such pages are looked for, three hundred of them; what says no more is short.
 _LOOKED_AT = 1_000_000
 _KIND_OF = {kind.reason: kind for kind in _KINDS}
@@ -227,9 +235,15 @@ def _condemn(page: Page) -> None:
 
 def _look_at(page: Page) -> Shown:
     tokens = tokens_of(page.selector)
-    texts = [token.text for token in tokens] + page.selector.xpath(_BUTTON_TEXTS).getall()
+    buttons = page.selector.xpath(_BUTTON_TEXTS).getall()
     fields = sum(token.barrier and token.element.get("type") not in ("checkbox", "radio") for token in tokens)
-    return Shown(" ".join(" ".join(texts).lower().split())[:_LOOKED_AT], fields)
+    footers = {element for footer in page.selector.root.xpath(_FOOTERS) for element in footer.iter()}
+    first = [token.text for token in tokens if len(token.text) <= _LONGEST_SAID and token.element not in footers]
+    return Shown(_joined([token.text for token in tokens] + buttons), _joined(first + buttons), fields)
+
+
+def _joined(texts: list[str]) -> str:
+    return " ".join(" ".join(texts).lower().split())[:_LOOKED_AT]
 
 
 def _kind_by_status(status: int) -> Kind | None:
@@ -240,7 +254,7 @@ def _kind_by_status(status: int) -> Kind | None:
 
 def _kind_by_marks(page: Page, shown: Shown) -> Kind | None:
     for kind in _KINDS:
-        text = page.lower_text[:_LOOKED_AT] if kind.in_source else shown.text
+        text = page.lower_text[:_LOOKED_AT] if kind.in_source else shown.said_first if kind.said_first else shown.text
         if any(mark in text for mark in kind.marks) and (kind.also is None or kind.also(page, shown)):
             return kind
     return None

@@ -17,6 +17,12 @@ _HEADING_CLASS = re.compile(r"heading(?:$|[\s_-])", re.I)
 _BADGE = re.compile(r"\blabel-(?:default|primary|success|info|warning|danger)\b")
 _TITLES = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "legend", "caption"})
 _TITLE_CLASS = re.compile(r"head(?:er|ing)|title", re.I)
+# `2023 Certified Values`, `Tax Year 2024`: what stands below it is of that year.
+_YEAR_TITLE = re.compile(
+    r"(?:tax|roll|assessment) year (?:19|20)\d\d|(?:19|20)\d\d(?:[ -]+(?:certified|working|preliminary|proposed|final"
+    r"|tax|trim|roll|assessments?|values?|taxes|bill|valuation|in progress|appraised|assessed|market)){1,4}",
+    re.I,
+)
 #: Characters; a longer text is neither named by its tag nor by its class.
 _LONGEST_MARKED = 80
 _INLINE = frozenset({"span", "font", "b", "strong", "i", "em", "u"})
@@ -37,7 +43,7 @@ def _role(text: str, element: Element, known: dict[Element, str | None]) -> tupl
     marks = _marks_of(element, known) if is_short else None
     label_class, cell_class, title_class = _said_by(marks) if marks else (False, False, False)
     tag = element.tag
-    is_title = is_short and (title_class or tag in _TITLES)
+    is_title = is_short and (title_class or tag in _TITLES or _YEAR_TITLE.fullmatch(text) is not None)
     if looks_like_label(text):
         return True, is_title
     if not is_short:
