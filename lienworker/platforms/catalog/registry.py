@@ -45,6 +45,7 @@ BUILT_IN = {
     "arcgis": "lienworker.platforms.vendors.arcgis:PLATFORM",
     "realauction": "lienworker.platforms.vendors.realauction:PLATFORM",
 }
+_SURELY_A_PARCEL = 7  # facts, where the page shows its id without a label
 _EMPTY_WITHOUT = frozenset({"fields", "state", "county"})
 
 
@@ -167,7 +168,10 @@ def _is_sure(platform: Platform, record: Record) -> bool:
     # Checking every page first was rejected: it reads all labels of the page, which costs more than parsing it.
     if record.get("parcels"):
         return True
-    return "parcel_id" in record and (platform.name != FALLBACK or len(record.keys() - _EMPTY_WITHOUT) >= 4)
+    facts = len(record.keys() - _EMPTY_WITHOUT)
+    if "parcel_id" in record:
+        return platform.name != FALLBACK or facts >= 4
+    return {"owner_name", "property_address"} <= record.keys() and facts >= _SURELY_A_PARCEL
 
 
 @cache

@@ -56,6 +56,9 @@ _PLACES = {"owner_name": True, "co_owner": True, "owner_address": True, "propert
 _BARE_PLACES = frozenset({"city", "zip", "zip code", "zipcode", "postal code"})
 _ABOUT_ASSESSMENT = re.compile(r"assess", re.I)
 _ABOUT_OWNER = re.compile(r"owner|taxpayer|mailing", re.I)
+_MORE_ADDRESS = re.compile(r"(?:mailing|mail|owner) addr(?:ess)?(?: line)? ?[2-4]")
+_NAMES_SOMEBODY = re.compile(r"[A-Z]{2,}, [A-Z]{2,}|;|\b(?:LLC|INC|CORP|TRUST|LP|LTD)\b")
+_FORMER = re.compile(r"prior|previous|former|history|sale", re.I)
 _ACRES = re.compile(r"\d\s*(?:ac|acres?)\b")
 _SQUARE_FEET = re.compile(r"\d\s*(?:sq\.? ?f|sf\b|square f)")
 _NO_LEGAL = re.compile(
@@ -82,10 +85,13 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
         if is_list_of_parcels(grid):
             if not (record.get("parcel_id") and _is_told(record)):
                 _take_list(record, grid, names)  # else they are the neighbours of the page's own parcel
-        elif (owners := owners_of(grid)) and not record.get("owner_name"):
-            record |= {"owner_name": owners[0], "owner_names": owners}
+        elif not record.get("owner_name") and (owners := owners_of(grid))[0]:
+            record |= {"owner_name": owners[0][0], "owner_names": owners[0]}
+            record["owner_address"] = record.get("owner_address") or owners[1]
         else:
             take_grid(record, grid)
+    if (address := record.get("owner_address")) and record.get("owner_names"):
+        record["owner_address"] = people.without_name(address, record["owner_names"])
     take_year_labels(record, pairs)
     take_sale(record, pairs)
     take_newest(record)
@@ -131,7 +137,7 @@ def _usual_field(word: str, section: str) -> str:
 
 def _weak_field(word: str, section: str) -> str:
     """Words that say too little alone, under a title that says the rest."""
-    if "owner" in section.lower() and word in _NAME_WORDS:
+    if word in _NAME_WORDS and "owner" in section.lower() and not _FORMER.search(section):
         return _NAME_WORDS[word]
     return "owner_address" if word == "address" and _ABOUT_OWNER.search(section) else ""
 
@@ -194,9 +200,16 @@ def _facts(named: list[Named], names: Names) -> Record:
             # Alone it is the property's, unless it stands right below the owner, where it may be either's.
             address = _cleaned("property_address", pair)
         before = name
-    if address and not record.get("property_address"):
-        record["property_address"] = address
+    record["property_address"] = record.get("property_address") or address
+    _take_more_address(record, named)
     return record | _settled(amounts)
+
+
+def _take_more_address(record: Record, named: list[Named]) -> None:
+    """`mailingAddress2` goes on with `mailingAddress1`."""
+    more = [pair.value for pair, word, _ in named if _MORE_ADDRESS.fullmatch(word)]
+    if more and record.get("owner_address"):
+        record["owner_address"] = " ".join([record["owner_address"], *more])
 
 
 def _settled(amounts: dict[str, list[Said]]) -> Record:
@@ -247,6 +260,8 @@ def _take_owner(record: Record, pair: Pair) -> None:
     names, address = people.owner_and_address(pair.lines)
     if not names or record.get("owner_name"):
         return
+    if meaning(pair.label) == "ownership" and not _NAMES_SOMEBODY.search(names[0]):
+        return  # `Ownership: Fee Simple` says how, not who
     record |= {"owner_name": names[0], "owner_names": names}
     if address and not record.get("owner_address"):
         record["owner_address"] = people.mailing_address(address)

@@ -9,45 +9,68 @@ from typing import Any
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.bounds import check_cells
 from lienworker.platforms.reading.grids import Grid
-from lienworker.platforms.reading.labels import MAX_LABEL, is_known, looks_like_label
+from lienworker.platforms.reading.groups import is_elsewhere
+from lienworker.platforms.reading.labels import FIELD_OF, MAX_LABEL, is_known, looks_like_label, normalise
 from lienworker.platforms.reading.pairs import Pair
 
 _MAX_DEPTH = 12
 # Shapes are long, and no fact about a parcel.
 _SHAPES = frozenset({"geometry", "rings", "paths", "coordinates", "spatialReference", "fieldAliases", "bbox"})
+# Objects that stand for one text, and the names of that text in them.
+_TOLD_BY_OBJECTS = frozenset({"owner_name", "owner_address", "property_address", "legal_description", "property_use"})
+_WHOLE_WORDS = ("full address", "address", "description", "full name", "name", "text", "value")
+_ADDRESS_PART = re.compile(r"(?:addr(?:ess)?(?: line)?|line|street) ?[1-4]?|city|state|zip(?: ?code)?|postal code")
 _NUMBER_SIGN = re.compile(r"(?<=Account) #\s?(?=\d)")
 
 
 def json_reading(data: Any) -> tuple[list[Pair], list[Grid]]:
     pairs: list[Pair] = []
     grids: list[Grid] = []
-    _walk(data, pairs, grids, 0)
+    _walk(data, "", pairs, grids, 0)
     return pairs, grids
 
 
-def _walk(data: Any, pairs: list[Pair], grids: list[Grid], depth: int) -> None:
+def _walk(data: Any, title: str, pairs: list[Pair], grids: list[Grid], depth: int) -> None:
+    """The name of what is around a value is the title it stands under."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(data, list):
-        _walk_list(data, pairs, grids, depth)
+        _walk_list(data, title, pairs, grids, depth)
     elif isinstance(data, dict):
+        if whole := _whole(data, title):
+            pairs.append(whole)
         for name, value in data.items():
             if isinstance(value, (dict, list)):
                 if name not in _SHAPES:
-                    _walk(value, pairs, grids, depth + 1)
+                    _walk(value, title if is_elsewhere(title) else str(name), pairs, grids, depth + 1)
             elif shown := _shown(value):
-                pairs.append(Pair(str(name), (shown,)))
+                pairs.append(Pair(str(name), (shown,), title))
 
 
-def _walk_list(items: list[Any], pairs: list[Pair], grids: list[Grid], depth: int) -> None:
+def _whole(data: dict[str, Any], title: str) -> Pair | None:
+    """What an object says by its own name: `siteAddress: {address: …}`, `mailingAddress: {addr1: …, city: …}`."""
+    field = FIELD_OF.get(normalise(title), "")
+    if field not in _TOLD_BY_OBJECTS:
+        return None
+    words = {normalise(str(name)): shown for name, value in data.items() if (shown := _shown(value))}
+    line = next((words[word] for word in _WHOLE_WORDS if word in words), None)
+    if line is None and field.endswith("_address"):
+        lines = [shown for word, shown in words.items() if _ADDRESS_PART.fullmatch(word)]
+        line = " ".join(lines) if len(lines) > 1 else None
+    return Pair(title, (line,)) if line else None
+
+
+def _walk_list(items: list[Any], title: str, pairs: list[Pair], grids: list[Grid], depth: int) -> None:
     objects = [item for item in items if isinstance(item, dict)]
     if len(objects) == 1:
-        _walk(objects[0], pairs, grids, depth + 1)
+        _walk(objects[0], title, pairs, grids, depth + 1)
     elif objects:
-        grids.append(_grid([_flat(item, depth) for item in objects]))
+        grids.append(_grid([_flat(item, depth) for item in objects], title))
         for item in objects:
             # What is nested in an item (the certificate of a bill) is a grid of its own, never the page's own facts.
-            _walk([part for part in item.values() if isinstance(part, list)], [], grids, depth + 1)
+            for name, part in item.items():
+                if isinstance(part, list):
+                    _walk(part, str(name), [], grids, depth + 2)
 
 
 def _flat(item: dict[str, Any], depth: int) -> dict[str, str]:
@@ -62,10 +85,10 @@ def _flat(item: dict[str, Any], depth: int) -> dict[str, str]:
     return row
 
 
-def _grid(rows: list[dict[str, str]]) -> Grid:
+def _grid(rows: list[dict[str, str]], title: str) -> Grid:
     head = list(dict.fromkeys(name for row in rows for name in row))
     check_cells(len(head), len(rows))
-    return Grid(head, [[row.get(name, "") for name in head] for row in rows])
+    return Grid(head, [[row.get(name, "") for name in head] for row in rows], title=title)
 
 
 def _shown(value: Any) -> str | None:

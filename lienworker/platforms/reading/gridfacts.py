@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Record
+from lienworker.platforms.reading import people
 from lienworker.platforms.reading.columns import KINDS, LIENS, VALUES, YEAR_WORDS, Cleaner
 from lienworker.platforms.reading.grids import Grid
 from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, meaning, without_year
@@ -17,6 +19,8 @@ Facts = tuple[str, list[Record]]
 _WIDEST_REMEMBERED = 100
 _OWNER_HEADS = frozenset({"ownership", "owners", "owner type", "title holder", "titleholder", "owner"})
 _ABOUT_A_PARCEL = frozenset({"owner_name", "property_address", "certificate_number", "face_amount", "total_due"})
+_OF_OWNERS = re.compile(r"^(?!.*(?:prior|prev|former|sale|history)).*owner", re.I)
+_MOST_OWNERS = 10
 _LINE_WORDS = (
     "line|ln|line no|line number|lines|seq|sequence|unit price|unit type|adjusted unit price|adj unit price|unit rate"
     "|depth factor|depth chart|front feet|eff front|effective frontage|land line|land type|subarea|sub area"
@@ -137,13 +141,23 @@ def kind_of(head: str) -> Record:
     return {"kind": "working"} if any(mark in word for mark in ("working", "prelim", "proposed")) else {}
 
 
-def owners_of(grid: Grid) -> list[str]:
-    """The names of a table of owners (`Ownership | Name | …`), and of no other table."""
+def owners_of(grid: Grid) -> tuple[list[str], str | None]:
+    """The names of a table of owners (`Ownership | Name | …`, `Owner(s) | Mailing Address`), and of no other table.
+
+    With their address, where a column of it goes on from row to row.
+    """
     words = grid.words
-    if not words or words[0] not in _OWNER_HEADS or "name" not in words:
-        return []
-    place = words.index("name")
-    return [row[place] for row in grid.rows if row[place]]
+    if not words or facts_of(grid):
+        return [], None
+    if "name" in words and (words[0] in _OWNER_HEADS or _OF_OWNERS.search(grid.title)):
+        place = words.index("name")
+        return [people.name_of(row[place]) for row in grid.rows if row[place]], None
+    fields = [FIELD_OF.get(word, "") for word in words]
+    if fields[0] != "owner_name" or "owner_address" not in fields or len(grid.rows) > _MOST_OWNERS:
+        return [], None
+    names = [people.name_of(row[0]) for row in grid.rows if people.is_owner(row[0])]
+    place = fields.index("owner_address")
+    return names, people.mailing_address([row[place] for row in grid.rows if row[place]]) if names else None
 
 
 def is_list_of_parcels(grid: Grid) -> bool:

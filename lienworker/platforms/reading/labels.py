@@ -59,7 +59,7 @@ _FIELDS = {
         "|owner mailing address information|name address|name and address|owner s name and address"
         "|owner mailing information|property owners|owner and address|owner name s and address"
         "|owner name and mailing|taxpayer name and address|taxpayer of record|owner owners|owners information"
-        "|current owner s name"
+        "|current owner s name|ownership|ownership mailing address"
     ),
     "co_owner": (
         "owner 2|owner2|owner name 2|co owner|co owner name|second owner|secondary owner|additional owner"
@@ -77,7 +77,8 @@ _FIELDS = {
     "property_address": (
         "property address|situs|situs address|site address|property location|location|location address"
         "|property situs|site|street address|physical address|property street address|situs location"
-        "|siteaddress|prop address|physical location|address of property|situs addr|property addr"
+        "|siteaddress|situs address 1|site address 1|prop address|physical location|address of property|situs addr"
+        "|property addr"
         "|site location|parcel address|parcel location|property site address|primary situs"
         "|911 address|e 911 address|e911 address|propertyaddress|site addr|property address 1|situs address s"
         "|location of property|property physical address|primary address|fulladdress|situs display"
@@ -243,7 +244,7 @@ _COLUMNS = (
     "|neighborhood code|face value|face amount|adv num|adv number|advertising number|winning bid|tax sale"
     "|case number|case|auction type|opening bid|minimum bid|ticket number|redemption date|buyer name|buyer"
     "|seller"
-    "|ownership|certificate of sale|cert number"
+    "|certificate of sale|cert number"
 )
 _COLUMN_WORDS = frozenset(_COLUMNS.split("|"))
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
@@ -254,6 +255,7 @@ _QUALIFIER = re.compile(
     r"\b(?:certified|preliminary|working|final|current|year|tax year|roll|values?|proposed|as of)\b"
 )
 _OF_A_YEAR = re.compile(r"value|valuation|assess|apprais|certified|working|prelim|tax|roll|trim|bill|in progress", re.I)
+_LAST_NUMBER = re.compile(r"(?<=[a-z])(?=\d$)")
 _BRACKETS = re.compile(r"\([^()]{1,40}\)")
 _WORTHS = frozenset({"market", "appraised", "assessed", "taxable", "just"})
 # What in brackets makes it another thing.
@@ -299,6 +301,8 @@ def meaning(label: str) -> str:
         return word
     if "(" in label and (found := _without_brackets(label)):
         return found
+    if word[-1:].isdigit() and _is_word(numbered := _LAST_NUMBER.sub(" ", word)):
+        return numbered  # `ownerName1`
     head, dash, _ = label.partition(" - ")
     return normalise(head) if dash and _is_word(normalise(head)) else word
 

@@ -9,7 +9,7 @@ from lienworker.platforms.reading.formats import json_reading, plain_reading
 from lienworker.platforms.reading.gridfacts import facts_of, is_list_of_parcels, said_of_parcel
 from lienworker.platforms.reading.grids import Grid, grids_of
 from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, without_year
-from lienworker.platforms.reading.pairs import Pair, pairs_of
+from lienworker.platforms.reading.pairs import Pair, named_by_id, pairs_of
 from lienworker.platforms.reading.tokens import tokens_of
 
 
@@ -52,6 +52,7 @@ def _read(page: Page) -> Reading:
     tokens = tokens_of(page.selector)
     grids, loose = grids_of(tokens)
     pairs = pairs_of(loose)
+    pairs += named_by_id(tokens, pairs)
     for grid in grids:
         pairs += said_of_parcel(grid)
     return Reading(pairs, grids, len(tokens))

@@ -205,7 +205,7 @@ _BY_STATUS = {401: "login_required", 403: "captcha", 404: "parcel_not_found", 41
 _BUTTON_TEXTS = "//title/text()|//button//text()|//input[@type='submit' or @type='button']/@value"
 _FOOTERS = "//footer|//*[contains(translate(concat(@id, ' ', @class), 'FOTER', 'foter'), 'footer')]"
 #: Characters of a text that says what happened; a longer one is a disclaimer.
-_LONGEST_SAID = 300
+_LONGEST_SAID = 200
 #: Characters in which the marks of such pages are looked for, three hundred of them; what says no more is short.
 _LOOKED_AT = 1_000_000
 _KIND_OF = {kind.reason: kind for kind in _KINDS}

@@ -58,7 +58,7 @@ _LINK_TEXT = re.compile(
 _ROLE = re.compile(
     r"\s*(?:\((?:owner|primary|fee owner|co-?owner|lessee|life estate)\)|\b(?:fee|primary|sole|co-?) ?owner)$", re.I
 )
-_CARE_OF = re.compile(r"\s*(?:c/o|attn|%|p\.? ?o\.? ?box|po drawer|general delivery)\b", re.I)
+_CARE_OF = re.compile(r"\s*(?:%|(?:c/o|attn|p\.? ?o\.? ?box|po drawer|general delivery)\b)", re.I)
 
 
 def parcel_id(value: str | None) -> str | None:

@@ -29,6 +29,7 @@ _SKIPPED = frozenset(_SKIPPED_TAGS.split())
 _FIELDS = frozenset({"input", "textarea"})
 _MEANT = BLOCKS | _SKIPPED | _FIELDS | {"br", "span"}
 _FOOTNOTE = re.compile(r"\*+\s*\w{0,12}")
+_LABEL_LINE = re.compile(r":[ \t\r]*\n")
 _BUTTONS = frozenset({"button", "submit", "image", "reset", "hidden"})
 
 
@@ -101,6 +102,11 @@ class _Walker:
             return
         if ":" not in text:
             self.tokens.append(Token(text, element, self.line, self.cells[-1]))
+            return
+        if len(_LABEL_LINE.findall(raw)) > 1:  # text as it was typed: a label in its line, its value in the next
+            for line in filter(None, map(clean.text, raw.splitlines())):
+                self.line += 1
+                self.tokens.append(Token(line, element, self.line, self.cells[-1]))
             return
         for part in split_labels(text):
             self.tokens.append(Token(part, element, self.line, self.cells[-1]))
