@@ -241,3 +241,83 @@ def test_brackets_in_a_label_add_to_it_or_make_it_another(label: str, word: str)
 
 def test_an_amount_may_have_a_footnote() -> None:
     assert (clean.money("*$244,530"), clean.money("$1,200 **"), clean.money("*")) == (244530.0, 1200.0, None)
+
+
+def test_square_feet_beside_acres_are_the_lands() -> None:
+    land = rows(("Square Feet", "13,740"), ("Acres", "0.315"))
+    record = parse(land + rows(("Living Area", "1,948")))
+    assert (record["land_area_sqft"], record["building_area_sqft"]) == (13740.0, 1948.0)
+    assert parse(f"<h3>Land</h3>{rows(('Square Feet', '9,000'))}")["land_area_sqft"] == 9000.0
+    assert parse(rows(("Square Feet", "1,948"), ("Year Built", "1999")))["building_area_sqft"] == 1948.0
+
+
+def test_what_a_link_says_to_the_blind_is_not_the_book() -> None:
+    head = "<tr><th>Sale Date</th><th>Book/Page</th></tr>"
+    row = "<tr><td>07/25/2017</td><td>View the official records for Book 10347 / and Page 1784</td></tr>"
+    assert parse(f"<table>{head}{row}{row.replace('2017', '2016')}</table>")["sales"][0]["book_page"] == "10347/1784"
+
+
+def test_below_field_and_value_are_labels_and_values() -> None:
+    table = "<tr><th>Attribute</th><th>Detail</th></tr><tr><td>Parcel Control Number</td><td>00-41-22</td></tr>"
+    table += "<tr><td>Location Address</td><td>12 ACORN LN</td></tr><tr><td>Waterfront</td><td>No</td></tr>"
+    record = PLATFORM.parse(Page("", f"<table>{table}</table>".encode()), Target())
+    assert (record["parcel_id"], record["property_address"]) == ("00-41-22", "12 ACORN LN")
+    assert record["fields"]["Waterfront"] == "No"
+
+
+def test_a_table_of_owners_goes_on_with_names_and_address() -> None:
+    table = "<tr><th>Owner(s)</th><th>Mailing Address</th><th>Actions</th></tr>"
+    table += "<tr><td>OTTER JO</td><td>PO BOX 9</td><td>Change of Address</td></tr>"
+    table += "<tr><td>OTTER MAX &amp;</td><td>MILLBROOK XX 00902</td><td></td></tr>"
+    page = Page("", f"{rows(('Parcel ID', '12-7'))}<table>{table}</table>".encode())
+    record = PLATFORM.parse(page, Target())
+    assert (record["owner_names"], record["owner_address"]) == (
+        ["OTTER JO", "OTTER MAX"],
+        "PO BOX 9 MILLBROOK XX 00902",
+    )
+
+
+def test_an_owner_above_the_address_in_one_cell_and_a_link_in_the_head() -> None:
+    table = "<tr><th>Ownership/Mailing Address <a>Change Address</a></th><th>Site Address</th></tr>"
+    table += "<tr><td>OTTER, JO<br>OTTER, MAX<br>PO BOX 9<br>MILLBROOK XX</td><td>12 ACORN LN</td></tr>"
+    page = Page("", f"{rows(('Parcel ID', '12-7'))}<table>{table}</table>".encode())
+    record = PLATFORM.parse(page, Target())
+    assert (record["owner_names"], record["owner_address"]) == (["OTTER, JO", "OTTER, MAX"], "PO BOX 9 MILLBROOK XX")
+    assert record["property_address"] == "12 ACORN LN"
+
+
+def test_the_id_of_an_element_names_what_no_label_does() -> None:
+    names = "".join(f"<h2><span id='ctl00_rptOwners_ctl0{n}_lblOwnerName'>OTTER {n}</span></h2>" for n in "JM")
+    old = "<span id='rptSales_ctl00_lblOwnerName'>FINCH OLD</span>"
+    page = Page("", f"{rows(('Parcel ID', '12-7'), ('Just Value', '$5,000'))}{old}{names}".encode())
+    assert PLATFORM.parse(page, Target())["owner_names"] == ["OTTER J", "OTTER M"]
+
+
+@pytest.mark.parametrize(("said", "owner"), [("OTTER, JO; FINCH, MAX", "OTTER, JO; FINCH, MAX"), ("Fee Simple", None)])
+def test_ownership_is_whose_or_how(said: str, owner: str | None) -> None:
+    typed = f"<pre>Parcel ID:\n12-7\nOwnership:\n{said}\nOwner Type:\nMARRIED\nJust Value:\n$5,000</pre>"
+    record = PLATFORM.parse(Page("", typed.encode()), Target())
+    assert (record.get("owner_name"), record["market_value"]) == (owner, 5000.0)
+
+
+def test_an_answer_of_a_service_is_read_by_what_is_around_its_values() -> None:
+    answer = """{"folioNumber": "12-7", "landLines": [{"landUse": {"description": "GROVE"}, "acres": 9}],
+        "owners": [{"Name": "OTTER JO", "share": 1}, {"Name": "OTTER MAX", "share": 1}],
+        "previousOwners": [{"Name": "FINCH OLD", "x": 1}, {"Name": "FINCH B", "x": 2}],
+        "siteAddress": [{"address": "12 ACORN LN", "city": "MILLBROOK"}], "landUse": {"description": "HOME"},
+        "mailingAddress": {"addr1": "PO BOX 9", "city": "SALT", "zip": "00950"}, "building": 2}"""
+    record = PLATFORM.parse(Page("", answer.encode()), Target())
+    assert record["owner_names"] == ["OTTER JO", "OTTER MAX"]
+    assert (record["property_address"], record["owner_address"]) == ("12 ACORN LN", "PO BOX 9 SALT 00950")
+    assert (record["property_use"], record.get("acres"), record.get("building_value")) == ("HOME", None, None)
+    assert record["city"] == "MILLBROOK"
+
+
+def test_numbered_names_of_an_answer_go_on_with_each_other() -> None:
+    answer = (
+        '{"folioNumber": "12-7", "ownerName1": "OTTER JO", "ownerName2": "% FINCH LP", "situsAddress1": "12 ACORN LN",'
+        '"mailingAddress1": "PO BOX 9", "mailingAddress2": "SALT XX 00950"}'
+    )
+    record = PLATFORM.parse(Page("", answer.encode()), Target())
+    assert (record["owner_names"], record["owner_address"]) == (["OTTER JO"], "PO BOX 9 SALT XX 00950")
+    assert record["property_address"] == "12 ACORN LN"

@@ -48,6 +48,8 @@ _ONE_WORD = frozenset({"total_due", "tax_year"})
 #: Words that also head what is counted, or numbered.
 _COUNTED = frozenset({"building", "buildings", "building s", "bldg", "land", "improvement", "improvements", "imps"})
 _LEAST_WORTH = 100
+_ANY_AREA = frozenset({"square feet", "square footage", "total sq ft", "total square feet", "total area", "gross area"})
+_OF_LAND = re.compile(r"\b(?:land|lot|site)\b", re.I)
 _WHOLE_ID = 5  # characters; a shorter one may be a part of another
 _WHOLE_BLOCK = frozenset({"property_address", "legal_description", "property_use"})
 _NAME_WORDS = dict.fromkeys(("name", "name s", "names", "name 1"), "owner_name") | {"name 2": "co_owner"}
@@ -77,7 +79,9 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
         return {"parcels": items, "fields": fields_of(pairs[: pairs.index(groups[0][0])], grids)}
     shared = [pair for grid in grids for pair in shared_by_all(grid)]
     pairs, words = pairs + shared, words + [meaning(pair.label) for pair in shared]
-    named = [(pair, word, _field_of(pair, word, names)) for pair, word in of_this_parcel(pairs, words)]
+    named = _areas_told_apart(
+        [(pair, word, _field_of(pair, word, names)) for pair, word in of_this_parcel(pairs, words)]
+    )
     record = _ids(named, names) | _facts(named, names)
     if any(map(contradicts, grids)):
         record["parcel_id"] = record["alternate_ids"].pop("account", None)
@@ -100,6 +104,21 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
     if fields := fields_of(pairs, grids):
         found["fields"] = fields
     return found
+
+
+def _areas_told_apart(named: list[Named]) -> list[Named]:
+    """`Square Feet` beside acres, or below a title about land, are the land's."""
+    if not any(word in _ANY_AREA and name == "building_area_sqft" for _, word, name in named):
+        return named
+    fields = ["", *(name for _, _, name in named), ""]
+    return [
+        (pair, word, "land_area_sqft")
+        if word in _ANY_AREA
+        and name == "building_area_sqft"
+        and ("acres" in (fields[at], fields[at + 2]) or _OF_LAND.search(pair.section))
+        else (pair, word, name)
+        for at, (pair, word, name) in enumerate(named)
+    ]
 
 
 def _is_told(record: Record) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,14 @@ from lienworker.platforms.reading.labels import FIELD_OF
 Cleaner = Callable[[object], Any]
 Columns = dict[str, tuple[str, Cleaner]]
 
+_SPOKEN = re.compile(r"\bbook (\w+) ?/? ?(?:and )?page (\w+)", re.I)
 YEAR_WORDS = "year|tax year|roll year|assessment year|fiscal year|taxyear|tax roll year|yr|payable year|bill year"
+
+
+def _book_page(value: object) -> str | None:
+    """Book and page; of what a link says to the blind (`View the records for Book 12 and Page 34`) only these."""
+    found = _SPOKEN.search(str(value))
+    return f"{found[1]}/{found[2]}" if found else clean.known(value)
 
 
 def _columns(*rules: tuple[str, Cleaner, str]) -> Columns:
@@ -39,7 +47,7 @@ SALES = _columns(
     ),
     (
         "book_page",
-        clean.known,
+        _book_page,
         "book page|bk pg|book and page|or book page|deed book page|book pg|bk page|legal reference"
         "|book page number|instrument book page|deed book and page|or bk pg|official record"
         "|document number|doc number|instrument number|clerk file number|deed reference|book page or instrument",
