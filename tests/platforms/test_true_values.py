@@ -321,3 +321,17 @@ def test_numbered_names_of_an_answer_go_on_with_each_other() -> None:
     record = PLATFORM.parse(Page("", answer.encode()), Target())
     assert (record["owner_names"], record["owner_address"]) == (["OTTER JO"], "PO BOX 9 SALT XX 00950")
     assert record["property_address"] == "12 ACORN LN"
+
+
+def test_a_millage_is_no_value_and_half_a_year_no_tax() -> None:
+    assert parse(rows(("Taxable", "9.0514"), ("Taxable", "$2,184,000")))["taxable_value"] == 2184000.0
+    halves = f"<h3>Half Year Charges</h3>{rows(('Gross Tax', '$59.99'))}<h3>Year</h3>"
+    assert "tax_amount" not in parse(halves)
+    assert parse(halves + rows(("Net Tax", "$119.98")))["tax_amount"] == 119.98
+
+
+def test_a_transfer_told_in_pairs_is_a_sale_and_a_legal_text_goes_on_below() -> None:
+    pairs = (("Legal Description", "LOT 193"), ("&nbsp;", "OF GLADE HEIGHTS"), ("Transfer Date", "APR-09-2021"))
+    record = parse(rows(*pairs, ("Transfer Price", "$750,000")))
+    assert record["legal_description"] == "LOT 193 OF GLADE HEIGHTS"
+    assert record["sales"] == [{"date": "2021-04-09", "price": 750000.0}]

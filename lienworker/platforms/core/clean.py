@@ -175,7 +175,7 @@ _NUMERIC_DATE = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?![\d/])")
 _ISO_DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?!\d)")
 _NAMED_DATES = (
     # At the beginning of a word only: from each letter of a long one the rest of it would be read again.
-    re.compile(r"(?<![a-z])(?P<m>[a-z]{3})[a-z]*\.?\s+(?P<d>\d{1,2})(?:st|nd|rd|th)?,?\s+(?P<y>\d{4})", re.I),
+    re.compile(r"(?<![a-z])(?P<m>[a-z]{3})[a-z]*\.?[\s-]+(?P<d>\d{1,2})(?:st|nd|rd|th)?,?[\s-]+(?P<y>\d{4})", re.I),
     re.compile(r"(?P<d>\d{1,2})[-/ ](?P<m>[a-z]{3})[a-z]*[-/ ,]+(?P<y>\d{4}|\d{2})(?!\d)", re.I),
 )
 _MONTH_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec"

@@ -60,6 +60,7 @@ _ABOUT_ASSESSMENT = re.compile(r"assess", re.I)
 _ABOUT_OWNER = re.compile(r"owner|taxpayer|mailing", re.I)
 _MORE_ADDRESS = re.compile(r"(?:mailing|mail|owner) addr(?:ess)?(?: line)? ?[2-4]")
 _NAMES_SOMEBODY = re.compile(r"[A-Z]{2,}, [A-Z]{2,}|;|\b(?:LLC|INC|CORP|TRUST|LP|LTD)\b")
+_PART_OF_YEAR = re.compile(r"half|install|quarter|semi", re.I)
 _FORMER = re.compile(r"prior|previous|former|history|sale", re.I)
 _ACRES = re.compile(r"\d\s*(?:ac|acres?)\b")
 _SQUARE_FEET = re.compile(r"\d\s*(?:sq\.? ?f|sf\b|square f)")
@@ -149,6 +150,8 @@ def _usual_field(word: str, section: str) -> str:
     name = FIELD_OF.get(word) or ("parcel_id" if word in ID_RANK else "")
     if section and name in VALUE_OF:
         return _in_section(name, word, section)
+    if name in ("tax_amount", "total_due") and _PART_OF_YEAR.search(section):
+        return ""  # of a half year, of an installment
     if name in ("city", "zip") and word == name and _ABOUT_OWNER.search(section):
         return ""  # where the owner lives
     return name or _weak_field(word, section)
@@ -258,6 +261,8 @@ def _amount(pair: Pair, word: str, names: Names) -> float | None:
     amount = clean.money(pair.lines[0])
     if amount is None and any(sign in pair.first for sign in "$,"):
         amount = clean.money(pair.first)
+    if amount is not None and round(amount, 2) != amount:
+        return None  # a millage
     # `Buildings: 2` counts them.
     counts = word in _COUNTED and word not in names and amount is not None and 0 < amount < _LEAST_WORTH
     return None if counts and "$" not in pair.lines[0] else amount

@@ -30,14 +30,16 @@ SALES = _columns(
     (
         "date",
         clean.iso_date,
-        "date|sale date|sales date|date of sale|deed date|transfer date|recorded|recording date"
+        "date|sale date|sales date|last sale date|last transfer date|date of sale|deed date|transfer date|recorded"
+        "|recording date"
         "|sale recorded|date sold|record date|conveyance date|transaction date|recorded date"
         "|deed recorded",
     ),
     (
         "price",
         clean.money,
-        "price|sale price|sales price|sale amount|sales amount|amount|consideration|sale value",
+        "price|sale price|sales price|transfer price|transfer amount|last sale price|sale amount|sales amount|amount"
+        "|consideration|sale value",
     ),
     (
         "deed_type",
@@ -96,6 +98,11 @@ TAXES = _columns(
         "date paid|paid date|payment date|paid on|last paid|date of payment|posted date",
     ),
 )
+TAXES |= {
+    word: ("amount" if name == "tax_amount" else "due", clean.money)
+    for word, name in FIELD_OF.items()
+    if name in ("tax_amount", "total_due") and word not in TAXES
+}
 LIENS = _columns(
     (
         "certificate_number",

@@ -16,6 +16,7 @@ from lienworker.platforms.reading.pairs import Pair
 # Words that mean a sale even outside a table of sales.
 _SALE_WORDS = frozenset(
     {"sale date", "sale price", "sales date", "sales price", "date of sale", "last sale date", "last sale price"}
+    | {"transfer date", "transfer price"}
 )
 _BESIDE_A_SALE = _SALE_WORDS | {
     "grantor", "grantee", "seller", "buyer", "deed type", "book page", "book and page", "instrument", "legal reference",
@@ -108,7 +109,7 @@ def take_sale(record: Record, pairs: list[Pair]) -> None:
         word = normalise(pair.label)
         if word not in (_BESIDE_A_SALE if sales else _SALE_WORDS):
             continue
-        name, wash = SALES[word.removeprefix("last ")]
+        name, wash = SALES[word]
         if not sales or name in sales[-1]:
             sales.append({})
         sales[-1][name] = wash(pair.lines[0])

@@ -244,7 +244,7 @@ _COLUMNS = (
     "|neighborhood code|face value|face amount|adv num|adv number|advertising number|winning bid|tax sale"
     "|case number|case|auction type|opening bid|minimum bid|ticket number|redemption date|buyer name|buyer"
     "|seller"
-    "|certificate of sale|cert number"
+    "|certificate of sale|cert number|transfer date|transfer price"
 )
 _COLUMN_WORDS = frozenset(_COLUMNS.split("|"))
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")

@@ -104,7 +104,8 @@ def _value_after(tokens: list[Token], places: Places, index: int) -> tuple[str, 
             return ()
     if _in_menu(label.element, first.element, label_child):
         return ()
-    of_owner = FIELD_OF.get(meaning(label.text)) in _BLOCK_FIELDS
+    field = FIELD_OF.get(meaning(label.text), "")
+    of_owner = field in _BLOCK_FIELDS
     if value_child is not None and value_child.tag in BLOCKS:
         lines = _lines(tokens, places, index + 1, depth + 1)
     else:
@@ -114,7 +115,7 @@ def _value_after(tokens: list[Token], places: Places, index: int) -> tuple[str, 
     if not lines or label_child is None or label_child.tag not in CELLS:
         return lines
     below = _lines_below(tokens, places, index, len(lines), label_child)
-    if not below and of_owner:
+    if not below and (of_owner or field == "legal_description"):
         below = _lines_beside_blanks(tokens, places, index, label_child)
     return lines + below
 
