@@ -110,7 +110,8 @@ def _tables(tokens: list[Token]) -> Iterator[list[_Row]]:
         if row.tag == "tr" and (table := _table_of(row, known)) is not None:
             tables.setdefault(table, []).append(row)
     for rows in tables.values():
-        yield [_row(row, cells) for row in rows]
+        if len(rows) > 1:  # a head alone is none
+            yield [_row(row, cells) for row in rows]
 
 
 def _table_of(row: Element, known: dict[Element, Element | None]) -> Element | None:

@@ -27,7 +27,7 @@ BLOCKS = frozenset(_BLOCK_TAGS.split())
 CELLS = frozenset({"td", "th"})
 _SKIPPED = frozenset(_SKIPPED_TAGS.split())
 _FIELDS = frozenset({"input", "textarea"})
-_MEANT = BLOCKS | _SKIPPED | _FIELDS | {"br", "span"}
+_MEANT = _SKIPPED | _FIELDS | {"br", "span"}
 _FOOTNOTE = re.compile(r"\*+\s*\w{0,12}")
 _LABEL_LINE = re.compile(r":[ \t\r]*\n")
 _BUTTONS = frozenset({"button", "submit", "image", "reset", "hidden"})
@@ -66,10 +66,15 @@ class _Walker:
         for event, element in steps:
             if event == "start":
                 tag = element.tag
-                # Most tags are plain; only those that mean something here are worth a call.
-                if tag in _MEANT and not self._enter(element, tag):
+                # Most tags are blocks or plain; only the others that mean something here are worth a call.
+                if tag in BLOCKS:
+                    self.line += 1
+                    if tag in CELLS:
+                        self.cells.append(element)
+                elif tag in _MEANT and not self._enter(element, tag):
                     steps.skip_subtree()
-                elif (text := element.text) and not text.isspace():
+                    continue
+                if (text := element.text) and not text.isspace():
                     self._add(text, element)
                 continue
             if event == "end" and (tag := element.tag) in BLOCKS:
@@ -82,11 +87,7 @@ class _Walker:
 
     def _enter(self, element: Element, tag: str) -> bool:
         """Says whether the element's text and its children are to be read."""
-        if tag in BLOCKS:
-            self.line += 1
-            if tag in CELLS:
-                self.cells.append(element)
-        elif tag == "br":
+        if tag == "br":
             self.line += 1
         elif tag in _SKIPPED or _hidden(element, tag):
             return False
