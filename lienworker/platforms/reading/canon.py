@@ -42,7 +42,8 @@ CLEANERS: dict[str, Callable[[object], Any]] = {
     **dict.fromkeys(("tax_amount", "total_due"), clean.money),
 }
 _AREAS = frozenset({"acres", "land_area_sqft"})
-_AMOUNTS = frozenset({*VALUE_OF, *_AREAS, "tax_amount", "total_due", "tax_year"})
+_OF_BILLS = frozenset({"tax_amount", "total_due"})
+_AMOUNTS = frozenset({*VALUE_OF, *_AREAS, *_OF_BILLS, "tax_year"})
 #: Where two words with two amounts are two sums, of which the page means one.
 _ONE_WORD = frozenset({"total_due", "tax_year"})
 #: Words that also head what is counted, or numbered.
@@ -58,6 +59,7 @@ _PLACES = {"owner_name": True, "co_owner": True, "owner_address": True, "propert
 _BARE_PLACES = frozenset({"city", "zip", "zip code", "zipcode", "postal code"})
 _ABOUT_ASSESSMENT = re.compile(r"assess", re.I)
 _ABOUT_OWNER = re.compile(r"owner|taxpayer|mailing", re.I)
+_MORE = frozenset("234")
 _MORE_ADDRESS = re.compile(r"(?:mailing|mail|owner) addr(?:ess)?(?: line)? ?[2-4]")
 _NAMES_SOMEBODY = re.compile(r"[A-Z]{2,}, [A-Z]{2,}|;|\b(?:LLC|INC|CORP|TRUST|LP|LTD)\b")
 _PART_OF_YEAR = re.compile(r"half|install|quarter|semi", re.I)
@@ -80,9 +82,9 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
         return {"parcels": items, "fields": fields_of(pairs[: pairs.index(groups[0][0])], grids)}
     shared = [pair for grid in grids for pair in shared_by_all(grid)]
     pairs, words = pairs + shared, words + [meaning(pair.label) for pair in shared]
-    named = _areas_told_apart(
-        [(pair, word, _field_of(pair, word, names)) for pair, word in of_this_parcel(pairs, words)]
-    )
+    named = [(pair, word, _field_of(pair, word, names)) for pair, word in of_this_parcel(pairs, words)]
+    if not _ANY_AREA.isdisjoint(words):
+        named = _areas_told_apart(named)
     record = _ids(named, names) | _facts(named, names)
     if any(map(contradicts, grids)):
         record["parcel_id"] = record["alternate_ids"].pop("account", None)
@@ -109,8 +111,6 @@ def record_of(pairs: list[Pair], grids: Iterable[Grid] = (), names: Names = _NO_
 
 def _areas_told_apart(named: list[Named]) -> list[Named]:
     """`Square Feet` beside acres, or below a title about land, are the land's."""
-    if not any(word in _ANY_AREA and name == "building_area_sqft" for _, word, name in named):
-        return named
     fields = ["", *(name for _, _, name in named), ""]
     return [
         (pair, word, "land_area_sqft")
@@ -229,9 +229,10 @@ def _facts(named: list[Named], names: Names) -> Record:
 
 def _take_more_address(record: Record, named: list[Named]) -> None:
     """`mailingAddress2` goes on with `mailingAddress1`."""
-    more = [pair.value for pair, word, _ in named if _MORE_ADDRESS.fullmatch(word)]
-    if more and record.get("owner_address"):
-        record["owner_address"] = " ".join([record["owner_address"], *more])
+    if not record.get("owner_address"):
+        return
+    more = [pair.value for pair, word, _ in named if word[-1:] in _MORE and _MORE_ADDRESS.fullmatch(word)]
+    record["owner_address"] = " ".join([record["owner_address"], *more])
 
 
 def _settled(amounts: dict[str, list[Said]]) -> Record:
@@ -243,17 +244,16 @@ def _settled(amounts: dict[str, list[Said]]) -> Record:
 
 
 def _take_amount(amounts: dict[str, list[Said]], name: str, pair: Pair, word: str, names: Names) -> None:
-    if name in _AREAS:
-        unsure = name == "acres" and _says_no_unit(word, names)
-        found = _measured(pair) if unsure else {name: CLEANERS[name](pair.lines[0])}
-    elif name == "tax_year":
-        found = {name: clean.year(pair.lines[0])}
+    amount: float | None
+    if name in VALUE_OF or name in _OF_BILLS:
+        amount = _amount(pair, word, names)
+    elif name == "acres" and _says_no_unit(word, names):
+        name, amount = _measured(pair)
     else:
-        found = {name: _amount(pair, word, names)}
-    year = year_of_title(pair.section) if pair.section else None
-    for field, amount in found.items():
-        if amount is not None:
-            amounts.setdefault(field, []).append(Said(amount, word, year))
+        amount = CLEANERS[name](pair.lines[0])
+    if amount is not None:
+        year = year_of_title(pair.section) if pair.section else None
+        amounts.setdefault(name, []).append(Said(amount, word, year))
 
 
 def _amount(pair: Pair, word: str, names: Names) -> float | None:
@@ -272,12 +272,12 @@ def _says_no_unit(word: str, names: Names) -> bool:
     return word not in names and not any(part.startswith("acre") for part in word.split())
 
 
-def _measured(pair: Pair) -> Record:
+def _measured(pair: Pair) -> tuple[str, float | None]:
     """A `Lot Size` is acres or square feet only where it says so; else an area of no field."""
     shown = pair.value.lower()
     if _ACRES.search(shown):
-        return {"acres": clean.acres(pair.value)}
-    return {"land_area_sqft" if _SQUARE_FEET.search(shown) else "": clean.square_feet(pair.value)}
+        return "acres", clean.acres(pair.value)
+    return "land_area_sqft" if _SQUARE_FEET.search(shown) else "", clean.square_feet(pair.value)
 
 
 def _take_owner(record: Record, pair: Pair) -> None:

@@ -24,7 +24,7 @@ def chosen(said: Sequence[Said], *, any_word: bool = True) -> float | None:
     With `any_word`, other words for the same thing may have other amounts (just value, appraised value): then the first
     word counts, where its own amounts agree.
     """
-    if len({one.amount for one in said}) < 2:
+    if len(said) == 1 or len({one.amount for one in said}) < 2:
         return said[0].amount if said else None
     said = [one for one in said if one.year is None] or _newest(said)
     # Beside what it is worth, the part of it that is assessed.

@@ -56,14 +56,17 @@ def _says_anything(element: Element) -> bool:
 
 
 def text_of(element: Element) -> str:
-    inside = len(element)
-    if not inside:
-        text = element.text  # lxml makes it anew each time
+    text = element.text  # lxml makes it anew each time
+    if not len(element):
         return " ".join(text.split()) if text else ""
-    if inside == 1 and (child := element[0]).tag in _WITHIN_A_LINE and not len(child):
-        # A cell around a link, a `font` or a `b`: most of what is left.
-        return " ".join(f"{element.text or ''} {child.text or ''} {child.tail or ''}".split())
-    return " ".join(" ".join(texts_of(element)).split())
+    parts = [text or ""]
+    for child in element:  # a cell around a link or a few `b`: most of what is left
+        if len(child):
+            return " ".join(" ".join(texts_of(element)).split())
+        if (tag := child.tag).__class__ is str and tag not in UNREAD:
+            parts.append(child.text or "")
+        parts.append(child.tail or "")
+    return " ".join(" ".join(parts).split())
 
 
 def texts_of(element: Element) -> Iterator[str]:

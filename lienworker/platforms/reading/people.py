@@ -52,6 +52,7 @@ _REMARK = re.compile(
     r"|\s*-? ?opens (?:\w+ )?in (?:a )?new (?:tab|window)|\s*\[(?:pdf|map|view|link)[^\[\]]*\]",
     re.I,
 )
+_IN_REMARKS = ("(", "[", ":", "www.", "new ", "NEW ")
 _LINK_TEXT = re.compile(
     r"(?:go to|click|view|see|show|print|open)\b.*\b(?:map|details?|here|tab|window|www\..*|link)$", re.I
 )
@@ -122,7 +123,10 @@ def owner_and_address(lines: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def name_of(line: str) -> str:
     """A name without what only joins it to the next one, or says what kind of owner it is."""
-    return _ROLE.sub("", line).rstrip(" &,;") or line
+    last = line[-1:]
+    if last in ")rR":
+        line = _ROLE.sub("", line) or line
+    return line.rstrip(" &,;") if last in "&,; " else line
 
 
 def mailing_address(lines: Sequence[str]) -> str | None:
@@ -133,8 +137,13 @@ def mailing_address(lines: Sequence[str]) -> str | None:
 
 def without_remarks(lines: Sequence[str]) -> str:
     """The lines as one text, without what is said to whoever reads the page: links, notes, warnings."""
-    kept = [plain for line in lines if (plain := _REMARK.sub("", line).strip()) and not _LINK_TEXT.match(plain)]
+    kept = [plain for line in lines if (plain := _unremarked(line)) and not _LINK_TEXT.match(plain)]
     return " ".join(kept)
+
+
+def _unremarked(line: str) -> str:
+    # One of these is in every remark; looking for them is cheaper than for the remarks.
+    return _REMARK.sub("", line).strip() if any(sign in line for sign in _IN_REMARKS) else line
 
 
 def without_name(address: str, owners: Iterable[str] | None = None) -> str:
