@@ -144,7 +144,7 @@ def _read(registry: Registry, page: Page, target: Target) -> tuple[Platform, dic
 
 
 def _check_field(field: str | None, record: dict[str, Any]) -> None:
-    from lienworker.platforms.core.record import CANONICAL
+    from lienworker.platforms.core.base import CANONICAL
 
     known = {*CANONICAL, *record}
     if field is not None and field not in known:

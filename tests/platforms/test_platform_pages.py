@@ -316,8 +316,8 @@ EXPECTED: dict[str, tuple[str, dict[str, Any]]] = {
             "homestead": False,
             "liens": [{"status": "Cert. Sold"}],
             "taxes": [
-                {"year": 2019, "due": 4246.63},
-                {"year": 2018, "amount": 1522.98, "paid": 0.0, "due": 1522.98},
+                {"year": 2019, "amount": 2487.58, "paid": 0.0, "due": 2487.58},
+                {"year": 2018, "amount": 1759.05, "paid": 0.0, "due": 1759.05},
             ],
         },
     ),

@@ -32,7 +32,7 @@ class CookPlatform(RulePlatform):
     """Three sites of one county; the page itself says which it is."""
 
     name = "cook"
-    version = "2"
+    version = "3"
     delay = 3.0
     url_pattern = re.compile(
         r"//[\w.-]*cookcounty(?:assessoril\.gov|propertyinfo\.com|clerk(?:il)?\.(?:com|gov))", re.I

@@ -43,7 +43,7 @@ class FloridapaPlatform(RulePlatform):
     """Found by its titles and its table classes; the map and the search form are other pages."""
 
     name = "floridapa"
-    version = "2"
+    version = "3"
     delay = 3.0
     url_pattern = re.compile(r"//[\w-]+\.floridapa\.com/", re.I)
     marks = ("parcelDetails_insideTable", "parcelIDtable")

@@ -29,7 +29,7 @@ class LeepaPlatform(RulePlatform):
     """Panels below their titles, and grids with ids."""
 
     name = "leepa"
-    version = "2"
+    version = "3"
     delay = 3.0
     url_pattern = re.compile(r"//(?:www\.)?leepa\.org/", re.I)
     url_template = "https://www.leepa.org/Display/DisplayParcel.aspx?FolioID={parcel_id}"

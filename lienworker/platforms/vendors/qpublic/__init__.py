@@ -31,7 +31,7 @@ _REPORT = re.compile(r"Report:\s*(\S.*)")
 class QPublicPlatform(RulePlatform):
     """Modules of two-column tables and of grids."""
 
-    version = "2"
+    version = "3"
     delay = 3.0
     concurrency = 1
     marks = ("ctlBodyPane_ctl", "mSection")

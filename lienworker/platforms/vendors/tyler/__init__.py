@@ -42,7 +42,7 @@ class TylerPlatform(RulePlatform):
     """Side headings are labels; top headings are the heads of grids."""
 
     name = "tyler"
-    version = "2"
+    version = "3"
     delay = 3.0
     concurrency = 1
     url_pattern = re.compile(r"/datalets?/datalet\.aspx", re.I)
