@@ -129,3 +129,23 @@ def test_generic_alone_finds_most_of_it_and_nothing_wrong() -> None:
             if item.get("owner_name"):
                 assert fold(expected["owner"]) in fold(item["owner_name"]), case["file"]
     assert found / total >= 0.85
+
+
+MORE = PAGES.parent / "pages-more"
+KNOWN_FOLDERS = {**FOLDERS, "realauction": "realauction", "vgsi": "vgsi"}
+NOT_OURS = ("il_cook/il_cook_treasurer.html", "realauction/sheriffsale_oh_montgomery_areaC_2026-07-10.rethtml.txt")
+
+
+def more_cases() -> list[dict[str, Any]]:
+    """Pages of counties that have a platform, kept apart from those that the platforms were written by."""
+    listed = MORE / "expected.json"
+    cases: list[dict[str, Any]] = json.loads(listed.read_text()) if listed.exists() else []
+    return [case for case in cases if case["file"].split("/")[0] in KNOWN_FOLDERS and case["file"] not in NOT_OURS]
+
+
+@pytest.mark.parametrize("case", more_cases(), ids=lambda case: case["file"])
+def test_pages_that_nobody_tuned_for_are_read_as_well(case: dict[str, Any]) -> None:
+    page = Page("http://county.example/", (MORE / case["file"]).read_bytes())
+    parsed = default_registry().parse(page, Target(state=case["place"][:2]))
+    assert parsed.platform == KNOWN_FOLDERS[case["file"].split("/")[0]]
+    assert [name for name, value in case["expected"].items() if not has(parsed.record, value)] == []
