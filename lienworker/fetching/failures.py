@@ -62,7 +62,7 @@ _KINDS: tuple[tuple[type[Exception], str, str], ...] = (
     (aiohttp.ClientConnectorSSLError, "tls_failed", "no secure connection could be made"),
     (ssl.SSLError, "tls_failed", "no secure connection could be made"),
     (aiohttp.ClientConnectorDNSError, "dns_failed", "the host's name cannot be resolved"),
-    (aiohttp.ConnectionTimeoutError, "connect_failed", "no connection within the time-out"),
+    (aiohttp.ConnectionTimeoutError, "connect_failed", "no connection within the timeout"),
     (aiohttp.ClientConnectorError, "connect_failed", "the connection was refused or found no way"),
     (aiohttp.SocketTimeoutError, "timeout", "the site stopped sending"),
     (TimeoutError, "timeout", "the fetch took longer than it may in all"),

@@ -93,7 +93,7 @@ def _enter_wrapper(window: Window, name: str) -> str:
 
 
 def _cut_off(name: str, window: Window) -> InputError:
-    return InputError(f"{name} was cut off: it ends in the middle of line {window.line}; get it anew")
+    return InputError(f"{name} was cut off: it ends in the middle of line {window.line}; get it again")
 
 
 # JSONL: an object a line.

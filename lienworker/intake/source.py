@@ -69,7 +69,7 @@ def _read(stream: BinaryIO, name: str) -> Iterator[bytes]:
         while block := stream.read(BLOCK):
             yield block
     except OSError as error:
-        raise InputError(f"{name} cannot be read ({error}); copy it anew and try again") from None
+        raise InputError(f"{name} cannot be read ({error}); copy it again and retry") from None
 
 
 def _unzipped(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
@@ -99,9 +99,9 @@ def _gunzip(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
                     yield piece
                 block = unzip.unused_data if unzip.eof else b""
     except zlib.error as error:
-        raise InputError(f"{name} is a damaged gzip file ({error}); get it anew") from None
+        raise InputError(f"{name} is a damaged gzip file ({error}); get it again") from None
     if not unzip.eof:
-        raise InputError(f"{name} is a gzip file that was cut off; get it anew, the end of it is missing")
+        raise InputError(f"{name} is a gzip file that was cut off; get it again, its end is missing")
 
 
 class _Budget:
@@ -117,7 +117,7 @@ class _Budget:
         self._empty_members += self._is_empty
         self._is_empty = True
         if self._empty_members > _MOST_EMPTY_MEMBERS:
-            raise InputError(f"{self._name} is a gzip file of thousands of empty pieces; unpack it and pack it anew")
+            raise InputError(f"{self._name} is a gzip file of thousands of empty pieces; unpack it and pack it again")
 
     def spend(self, n: int) -> None:
         self._is_empty = False

@@ -37,7 +37,7 @@ _KINDS = {
 _HELD = {
     "standalone": "until `lienworker outbox replay`",
     "operator": "by hand, until they are released",
-    "drift": "until somebody has looked at their county",
+    "drift": "until a person has looked at their county",
     "restored": "since a restore, until `lienworker outbox release --reason restored`",
 }
 _RATE_MINUTES = 10
