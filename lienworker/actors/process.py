@@ -27,7 +27,7 @@ from lienworker.steps.lane import RESERVED_THREADS
 from lienworker.steps.runtime import Runtime, running
 from lienworker.steps.scrape import give_up_hanging
 from lienworker.steps.watchdog import Parse
-from lienworker.store.damage import DamageInWords, record_damage
+from lienworker.store.damage import DamageFilter, record_damage
 
 #: How long an orphaned process may take to commit what it holds, s.
 _LAST_WORDS = 2.0
@@ -58,7 +58,7 @@ class WorkerProcess(Middleware):
             # Not through the master, which would copy each line.
             setup_logging(self._settings, "worker", sys.__stderr__)
         for handler in logging.getLogger().handlers:
-            handler.addFilter(DamageInWords())
+            handler.addFilter(DamageFilter())
             if not any(isinstance(there, Repeats) for there in handler.filters):
                 handler.addFilter(Repeats())
 

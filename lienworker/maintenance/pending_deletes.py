@@ -43,16 +43,16 @@ class Removal:
     last: str
 
 
-def doom(files: Iterable[tuple[str, str]]) -> None:
+def add_pending_deletes(files: Iterable[tuple[str, str]]) -> None:
     """Note files (path, and the id that it is named after) for removal. Part of the transaction that drops them."""
     execute_many("INSERT OR IGNORE INTO doomed_files (path, name) VALUES (?, ?)", files)
 
 
-def doomed_count() -> int:
+def count_pending_deletes() -> int:
     return int(one_row("SELECT count(*) FROM doomed_files")[0])
 
 
-def remove_doomed(folder: DataFolder, after: str, limit: int) -> Removal:
+def delete_pending_files(folder: DataFolder, after: str, limit: int) -> Removal:
     """Remove some of the noted files. A file that is still young stays noted for the next round."""
     noted = all_rows("SELECT path, name FROM doomed_files WHERE path > ? ORDER BY path LIMIT ?", (after, limit))
     with write("purge_files"):

@@ -13,7 +13,7 @@ from lienworker.data_folder import DataFolder, lock_within
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import all_rows, execute, fact, one_row, set_fact, write
 from lienworker.errors import BusyError
-from lienworker.maintenance.pending_deletes import remove_doomed
+from lienworker.maintenance.pending_deletes import delete_pending_files
 from lienworker.maintenance.sweeps import PageSweep, Purged, StepSweep, Sweep, TaskSweep
 from lienworker.maintenance.vacuum import checkpoint, shrink_a_bit
 from lienworker.settings import Settings
@@ -171,7 +171,7 @@ def _sweep(sweep: Sweep, folder: DataFolder, pace: Pace, purged: Purged, *, reme
             items = window.items[start : start + pace.limit]
             with write("purge"):
                 began = time.perf_counter()
-                sweep.let_go(items, purged)
+                sweep.remove(items, purged)
             pace.rest(len(items), time.perf_counter() - began)
             start += len(items)
             while purged.pending:
@@ -189,7 +189,7 @@ def _sweep(sweep: Sweep, folder: DataFolder, pace: Pace, purged: Purged, *, reme
 def _remove_files(folder: DataFolder, pace: Pace, purged: Purged) -> None:
     after = ""
     while not pace.is_over():
-        removal = remove_doomed(folder, after, _FILES)
+        removal = delete_pending_files(folder, after, _FILES)
         purged.files += removal.files
         purged.size += removal.size
         if not removal.last:

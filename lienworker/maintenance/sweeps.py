@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import all_rows, execute, one_row
-from lienworker.maintenance.pending_deletes import doom
+from lienworker.maintenance.pending_deletes import add_pending_deletes
 from lienworker.outbox import transitions
 from lienworker.outbox.outcomes import parcel_key
 from lienworker.outbox.rows import count_rows
@@ -93,7 +93,7 @@ class Sweep(Protocol):
 
     def look(self, after: str) -> Window: ...
 
-    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None: ...
+    def remove(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None: ...
 
 
 class TaskSweep:
@@ -120,7 +120,7 @@ class TaskSweep:
         sql = f"SELECT 1 FROM tasks t WHERE t.task_id = ? AND t.completed_at < ? AND {self.condition}"
         return one_row(sql, (task_id, self._before)) is not None
 
-    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
+    def remove(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
         oldest_page = _oldest_page_to_be_scraped()
         for (task_id,) in items:
             if self._may_go(task_id):
@@ -135,7 +135,7 @@ class TaskSweep:
             " WHERE p.task_id = ? AND p.purged_at IS NULL",
             (task_id,),
         )
-        doom(files)
+        add_pending_deletes(files)
         keys = "SELECT platform, state, county, parcel_id, json_path FROM results WHERE task_id = ?"
         about = one_row(keys, (task_id,))
         topics = transitions.purge_task(task_id)
@@ -197,7 +197,7 @@ class PageSweep:
         is_old = one_row(oldest, (first, first + _WINDOW - 1))[0] < self._before
         return Window(rows, str(first + _WINDOW - 1) if is_old else None)
 
-    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
+    def remove(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
         now = rfc3339()
         for task_id, generation, path, name in items:
             gone = execute(
@@ -206,7 +206,7 @@ class PageSweep:
                 (now, task_id, generation, path),
             ).rowcount
             if gone:
-                doom([(path, name)])
+                add_pending_deletes([(path, name)])
                 purged.pages += 1
 
 
@@ -238,7 +238,7 @@ class StepSweep:
         is_old = one_row(oldest, (first, first + _WINDOW - 1))[0] < self._before
         return Window(rows, str(first + _WINDOW - 1) if is_old else None)
 
-    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
+    def remove(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
         topics: Counter[str] = Counter()
         sql = (
             "SELECT o.task_id, o.topic FROM outbox o JOIN tasks t ON t.task_id = o.task_id"

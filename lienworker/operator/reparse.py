@@ -156,7 +156,7 @@ class Reparse:
             tasks.mark_completed(row.task_id)
             deliver([(again, stored)])
             for sighting in sightings([item.scraped]):
-                drift.keep_back(sighting)
+                drift.hold_uploads(sighting)
         return True
 
     def _put_back(self, late: list[Reread]) -> None:

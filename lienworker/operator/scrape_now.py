@@ -17,10 +17,10 @@ from lienworker.outbox.claims import claim_task
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import register_task
 from lienworker.outbox.rows import Claimed
-from lienworker.outbox.storage_watch import words_of
+from lienworker.outbox.storage_watch import refusal_message
 from lienworker.platforms import Page, registry_with
 from lienworker.settings import Settings
-from lienworker.steps.drift import let_go
+from lienworker.steps.drift import release_page
 from lienworker.steps.fetch import FetchLoop
 from lienworker.steps.runtime import Runtime, running
 from lienworker.steps.scrape import scrape_row, store_scrapes
@@ -55,7 +55,7 @@ def queue_url(settings: Settings, url: str, platform: str | None) -> str:
     parser = registry.get(platform) if platform else registry.for_url(url)
     politeness = Politeness(parser.delay, parser.concurrency) if parser else None
     register_task(task, refresh=True, politeness=politeness)
-    let_go(task.task_id)
+    release_page(task.task_id)
     return task.task_id
 
 
@@ -91,7 +91,7 @@ def _fetch(here: Runtime, row: Claimed, token: str) -> None:
     loop = FetchLoop(here.fetch, here.lane(token))
     loop.run_row(row)
     if loop.refused:
-        raise StoreError(words_of(here.folder, loop.refused).partition(";")[0] + ".")
+        raise StoreError(refusal_message(here.folder, loop.refused).partition(";")[0] + ".")
 
 
 def _outcome(folder: DataFolder, task_id: str) -> ByHand:

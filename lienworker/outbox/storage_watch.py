@@ -56,7 +56,7 @@ class Refusal:
 
 def stop_fetching(folder: DataFolder, problem: RefusedError) -> None:
     """Pause fetching in all processes until storage accepts files again: a page could not be stored."""
-    now, words = now_ms(), words_of(folder, problem)
+    now, words = now_ms(), refusal_message(folder, problem)
     with write("storage_refused"):
         if is_paused_for("fetch", CAUSE):
             return
@@ -80,12 +80,12 @@ def watch_storage(folder: DataFolder) -> None:
             _remember(replace(known, over_at=now))
         else:
             _remember(known.once_more(now))
-        set_pause_in_transaction("fetch", CAUSE, words_of(folder, problem) if problem else None)
+        set_pause_in_transaction("fetch", CAUSE, refusal_message(folder, problem) if problem else None)
     if problem is None:
         logger.info("fetch resumes: storage accepts pages again", extra={"action": "storage"})
 
 
-def words_of(folder: DataFolder, problem: RefusedError) -> str:
+def refusal_message(folder: DataFolder, problem: RefusedError) -> str:
     """Return a message that says why pages cannot be stored."""
     reason = problem.strerror or "the disk refuses them"
     if problem.errno == errno.ENOSPC and _has_no_inodes(folder):

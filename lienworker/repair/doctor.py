@@ -17,7 +17,7 @@ from lienworker.db.migrations import schema_version
 from lienworker.errors import LienworkerError
 from lienworker.maintenance.disk_limits import Room, free_mb, room_in
 from lienworker.outbox.pauses import pauses
-from lienworker.outbox.storage_watch import CAUSE, words_of
+from lienworker.outbox.storage_watch import CAUSE, refusal_message
 from lienworker.repair.checks import Scope, file_checks, raw_page_check, row_checks
 from lienworker.repair.redis_check import redis_finding
 from lienworker.repair.report import Finding
@@ -88,7 +88,7 @@ def _storage(folder: DataFolder) -> Finding:
     """Try to store a file: free bytes say nothing about inodes, quotas and folders without write permission."""
     problem = try_storage(folder)
     if problem is not None:
-        return Finding("storage", False, f"{words_of(folder, problem).partition(';')[0]}; fetching waits for it")
+        return Finding("storage", False, f"{refusal_message(folder, problem).partition(';')[0]}; fetching waits for it")
     paused = [words for lane, cause, _, words in pauses() if (lane, cause) == ("fetch", CAUSE)]
     return Finding("storage", not paused, f"fetch is paused: {paused[0]}" if paused else "accepts pages")
 

@@ -63,7 +63,7 @@ def _note(place: Place, seen: list[Sighting]) -> bool:
     return True
 
 
-def keep_back(sighting: Sighting) -> None:
+def hold_uploads(sighting: Sighting) -> None:
     """Hold uploads that were added for a place that is paused."""
     if history_of(sighting.place).paused_at is not None:
         transitions.hold_for_drift(_ids_of([sighting.task_id]))
@@ -131,22 +131,22 @@ def resume(place: Place, masks: Sequence[int] = (), *, accept: bool = False) -> 
 def _release(place: Place) -> None:
     """Release everything that drift holds in a place. A result still waits for its raw file."""
     held = "o.state = 'held' AND o.reason = 'drift' AND o.topic"
-    _let_go(_rows_of(place, f"{held} = 'fetch'"), _rows_of(place, f"{held} IN {_UPLOADS}"))
+    _release_rows(_rows_of(place, f"{held} = 'fetch'"), _rows_of(place, f"{held} IN {_UPLOADS}"))
 
 
 def release_stale_holds() -> None:
     """Release what a kill in the middle of a release left held, where nothing is paused any more."""
     held = "SELECT id FROM outbox WHERE state = 'held' AND reason = 'drift' AND topic"
     if not paused_places():
-        _let_go(_ids(f"{held} = 'fetch'"), _ids(f"{held} IN {_UPLOADS}"))
+        _release_rows(_ids(f"{held} = 'fetch'"), _ids(f"{held} IN {_UPLOADS}"))
 
 
-def _let_go(fetches: Sequence[int], uploads: Sequence[int]) -> None:
+def _release_rows(fetches: Sequence[int], uploads: Sequence[int]) -> None:
     _in_chunks(fetches, transitions.release_steps)
     _in_chunks(uploads, lambda chunk: transitions.release_uploads(chunk, *held_or_waiting()))
 
 
-def let_go(task_id: str) -> None:
+def release_page(task_id: str) -> None:
     """Release one page of a held county, since a person asks for it."""
     with write("drift_let_go"):
         transitions.release_asked_for(task_id)

@@ -105,7 +105,7 @@ def confirmed_damage(folder: DataFolder) -> str | None:
 # How a broken database reads in the log.
 
 
-class DamageInWords(logging.Filter):
+class DamageFilter(logging.Filter):
     """Log a broken database as one sentence, not as a stack trace for each message that met it."""
 
     def filter(self, record: logging.LogRecord) -> bool:

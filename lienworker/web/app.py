@@ -27,13 +27,13 @@ from lienworker.web import (
     results,
     tasks,
 )
-from lienworker.web.door import Door, NoRoomInWords, listen
+from lienworker.web.door import AcceptErrorHandler, Door, listen
 from lienworker.web.forms import form_of
 from lienworker.web.guard import Guard
 from lienworker.web.live import Live
 from lienworker.web.names import Names
 from lienworker.web.pages import Page, Place, Question, View
-from lienworker.web.server import ACTION_SECONDS, Server, StrangersInWords, paths_of
+from lienworker.web.server import ACTION_SECONDS, BadRequestFilter, Server, paths_of
 
 #: For people, and under /api for machines.
 VIEWS: dict[str, View] = {
@@ -190,7 +190,7 @@ async def _listen(runner: web.AppRunner, host: str, port: int, stopped: asyncio.
 
 async def serve(place: Place, guard: Guard, port: int, on_ready: Callable[[], None]) -> None:
     """Run until told to stop; call `on_ready` when it answers."""
-    logging.getLogger("aiohttp.server").addFilter(StrangersInWords())
+    logging.getLogger("aiohttp.server").addFilter(BadRequestFilter())
     runner = web.AppRunner(
         make_app(place, guard),
         access_log=None,  # addresses contain the token, once
@@ -203,7 +203,7 @@ async def serve(place: Place, guard: Guard, port: int, on_ready: Callable[[], No
     await runner.setup()
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(NoRoomInWords())
+    loop.set_exception_handler(AcceptErrorHandler())
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, stopped.set)

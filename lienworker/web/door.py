@@ -99,7 +99,7 @@ async def listen(door: Door, make: Callable[[], asyncio.Protocol], host: str, po
     return server
 
 
-class NoRoomInWords:
+class AcceptErrorHandler:
     """Logs that no connection can be accepted as one line a minute instead of a stack trace for each try."""
 
     def __init__(self) -> None:

@@ -13,8 +13,8 @@ from lienworker.platforms import Page as SitePage
 from lienworker.store.pages import PageRecord, latest_page, page_of, was_purged
 from lienworker.store.raw_files import raw_place, read_page
 from lienworker.web.pages import NotThereError, Page, Place, Question
+from lienworker.web.sanitizer import Sanitizer
 from lienworker.web.server import Server, question_of
-from lienworker.web.taming import Tamer
 
 #: Characters that the task's own page shows.
 _SHOWN = 300_000
@@ -70,10 +70,10 @@ def view(place: Place, question: Question) -> Page:
 
 
 def add_routes(server: Server, app: web.Application) -> None:
-    tamer = Tamer()
+    sanitizer = Sanitizer()
 
     async def rendered(request: web.Request) -> web.StreamResponse:
-        text = await tamer.tamed(await server.call(page_text, server.place, question_of(request)))
+        text = await sanitizer.sanitized(await server.call(page_text, server.place, question_of(request)))
         text = f"<p>{_TOO_COMPLEX}</p>" if text is None else text
         headers = {"Content-Security-Policy": _FRAME_POLICY, "X-Frame-Options": "SAMEORIGIN"}
         return web.Response(text=text, content_type="text/html", charset="utf-8", headers=headers)

@@ -241,7 +241,7 @@ async def _offered_csrf(request: web.Request) -> str:
     return request.query.get(CSRF_FIELD, "")
 
 
-class StrangersInWords(logging.Filter):
+class BadRequestFilter(logging.Filter):
     """Logs what is not a request as one line: nobody may fill the log with stack traces from outside."""
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -181,7 +181,7 @@ def test_pages_on_a_disk_without_inodes_are_refused_and_taken_when_there_are_som
             assert free_files(folder.raw) == 0
             refused = try_storage(folder)
             assert refused is not None
-            assert "no more files can be created" in storage_watch.words_of(folder, refused)
+            assert "no more files can be created" in storage_watch.refusal_message(folder, refused)
             with pytest.raises(RefusedError):
                 write_aside(folder, PageKey("demo", "XX", "Juniper", "1", "t"), b"page", "text/html")
             stop_fetching(folder, refused)

@@ -52,7 +52,7 @@ class Fact(Base):
         without_rowid = True
 
 
-class DoomedFile(Base):
+class PendingDelete(Base):
     """A raw file to remove: no row needs it any more."""
 
     path = TextField(primary_key=True)

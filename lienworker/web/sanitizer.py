@@ -29,13 +29,13 @@ _LOADING_STYLE = re.compile(r"@import|(?:url|src|image|image-set|cross-fade)\s*\
 _REFERENCES = {"src", "srcset", "href", "action", "formaction", "background", "poster", "data", "ping", "xlink:href"}
 
 
-class Tamer:
+class Sanitizer:
     """Makes pages harmless, a few at a time."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(_CHILDREN)
 
-    async def tamed(self, text: str) -> str | None:
+    async def sanitized(self, text: str) -> str | None:
         """Return the page without what runs, loads or leads anywhere; None where that costs too much."""
         if len(text) > _LONGEST:
             return None
@@ -61,7 +61,7 @@ async def _in_child(text: str) -> str | None:
     return made.decode() if child.returncode == 0 else None
 
 
-def tame(text: str) -> str:
+def sanitize(text: str) -> str:
     """Return what a person would have seen of the page, and nothing else."""
     from parsel import Selector
 
@@ -72,11 +72,11 @@ def tame(text: str) -> str:
     for element in selector.root.iter():
         if element.tag == "style":
             element.text = _LOADING_STYLE.sub("none(", element.text or "")
-        _tame_attributes(element.attrib)
+        _sanitize_attributes(element.attrib)
     return str(selector.get())
 
 
-def _tame_attributes(attributes: Any) -> None:
+def _sanitize_attributes(attributes: Any) -> None:
     for name in list(attributes):
         plain = str(name).lower()
         if plain.startswith("on") or (plain in _REFERENCES and not _is_picture(attributes[name])):
@@ -93,7 +93,7 @@ def main() -> None:
     """Run the child. Its own limits apply even where the monitor is gone."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (int(_SECONDS), int(_SECONDS)))
-    sys.stdout.buffer.write(tame(sys.stdin.buffer.read().decode()).encode("utf-8", "replace"))
+    sys.stdout.buffer.write(sanitize(sys.stdin.buffer.read().decode()).encode("utf-8", "replace"))
 
 
 if __name__ == "__main__":
