@@ -120,7 +120,7 @@ class Settings:
         "LIENWORKER_UPLOAD_CONCURRENCY",
         16,
         read_as.number(int, 1, 256),
-        "Raw files under way to the Gateway at a time, at most.",
+        "Raw files in flight to the Gateway at a time, at most.",
     )
     proxy: str | None = _setting(
         "LIENWORKER_PROXY",

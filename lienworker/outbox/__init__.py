@@ -10,7 +10,7 @@
     pacing         each county host's next allowed time, cooling and failures
     backoff        when to try again: pure decisions
     breaker        whether calls to an endpoint of the Gateway go out
-    uploads        rows on their way to the Gateway
+    uploads        the lanes to the Gateway: claiming within what the breakers allow
     pauses         paused lanes, and counties held for drift
     storage_watch  no fetching while pages cannot be stored
     relay          keeps tokens in Redis for the rows that are due

@@ -67,7 +67,7 @@ class WorkerLease:
         self._to_free: dict[str, bool] = {}
         self._beating = threading.Lock()
         self._lock: IO[str] | None = None
-        self._suspect = threading.Lock()
+        self._quarantine = threading.Lock()
         self._stop = threading.Event()
         self._watch = Watch(folder, self.id)
         self._thread = threading.Thread(target=self._pulse, name="pulse", daemon=True)
@@ -135,12 +135,12 @@ class WorkerLease:
     @contextmanager
     def room_for_quarantined(self) -> Iterator[bool]:
         """Yield True to one caller at a time: one quarantined row per process, so that a death has one culprit."""
-        free_place = self._suspect.acquire(blocking=False)
+        is_free = self._quarantine.acquire(blocking=False)
         try:
-            yield free_place
+            yield is_free
         finally:
-            if free_place:
-                self._suspect.release()
+            if is_free:
+                self._quarantine.release()
 
     def beat(self) -> None:
         """Prove that this process lives, and renew the leases that it holds."""

@@ -26,7 +26,7 @@ the end once more) and `purge` (the row is old, nothing of it is owed to anybody
 Rules that hold for all of them:
 
 - They are part of the caller's write transaction, which also stores what the step made. None opens its own.
-- What a worker does to a row in its hands is *fenced*: it happens only while the row is still leased under the
+- What a worker does to a row that it holds is *fenced*: it happens only while the row is still leased under the
   worker's token. The functions return whether it was; a worker that lost its lease must throw its product away.
 - What others do to a row names, in the statement itself, the states that it may come from. So of two people, or a
   person and a worker, only one succeeds.

@@ -194,7 +194,7 @@ def _work(facts: dict[str, Any]) -> str:
     if not facts["left"]:
         idle = "nothing waits to be scraped"
         return f"all is well, {idle}" if facts["stack_runs"] else f"{idle}; no stack runs on this folder"
-    words = "1 task is on its way" if facts["left"] == 1 else f"{number(facts['left'])} tasks are on their way"
+    words = "1 task is in progress" if facts["left"] == 1 else f"{number(facts['left'])} tasks are in progress"
     is_known = facts["stack_runs"] and (facts["left_seconds"] or 0) >= 1
     return words + (f", done in about {seconds(facts['left_seconds'])}" if is_known else "")
 

@@ -159,7 +159,7 @@ def _add_actions(server: Server, app: web.Application) -> None:
         doing.add_done_callback(under_way.discard)
         await asyncio.wait({doing}, timeout=ACTION_SECONDS)
         if not doing.done():
-            return server.message("Under way", "It is being done in steps; the audit shows how far it is.", 202)
+            return server.message("In progress", "It is being done in steps; the audit shows how far it is.", 202)
         done = doing.result()
         if isinstance(done, Page):
             return server.html(done, 409)

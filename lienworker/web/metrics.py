@@ -52,7 +52,7 @@ def _lines(place: Place, names: Names) -> Iterator[str]:
     paused = {pause["lane"] for pause in facts["pauses"]}
     lanes_paused = {lane: int(lane in paused) for lane in ("intake", "fetch", "upload")}
     yield from _gauge("paused", "1 while a lane is paused.", lanes_paused, "lane")
-    yield from _gauge("counties_paused", "Counties that the drift guard keeps back.", {(): len(facts["drift"])})
+    yield from _gauge("counties_paused", "Counties that the drift guard holds.", {(): len(facts["drift"])})
     yield from _gauge("disk_free_bytes", "Free bytes on the data folder's disk.", {(): facts["disk_free_mb"] * _MB})
     if facts["data_mb"] is not None:
         size = {(): facts["data_mb"] * _MB}
