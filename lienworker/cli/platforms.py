@@ -42,7 +42,7 @@ def platforms() -> None:
 def list_(as_json: bool) -> None:
     """List the platforms: ours, installed ones, and those of LIENWORKER_PLATFORMS."""
     registry = _registry()
-    columns = ("name", "version", "delay", "concurrency", "from")
+    columns = ("name", "version", "delay", "concurrency", "evidence", "from")
     print_rows([_about(registry, name) for name in registry.names()], columns, as_json=as_json, nothing="None.")
     for words in registry.broken:
         echo(words, err=True)
@@ -62,7 +62,8 @@ def _about(registry: Registry, name: str) -> dict[str, Any]:
         platform = registry.get(name)
     except PageError as problem:
         return {**facts, "version": "BROKEN", "problem": problem.detail}
-    return {**facts, "version": platform.version, "delay": platform.delay, "concurrency": platform.concurrency}
+    asked = {"delay": platform.delay, "concurrency": platform.concurrency}
+    return {**facts, "version": platform.version, **asked, "evidence": platform.evidence}
 
 
 @platforms.command(epilog="Example: lienworker platforms parse page.html --platform qpublic --json")

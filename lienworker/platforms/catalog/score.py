@@ -20,8 +20,7 @@ from lienworker.errors import InputError, PageError
 from lienworker.platforms.catalog.guarded import parse_guarded
 from lienworker.platforms.catalog.registry import Registry
 from lienworker.platforms.core import clean
-from lienworker.platforms.core.base import Page, Record, Target
-from lienworker.platforms.core.record import CANONICAL
+from lienworker.platforms.core.base import CANONICAL, Page, Record, Target
 
 FOUND, MISSING, WRONG = "found", "missing", "wrong"
 _COLUMNS = ("land", "building", "market", "assessed", "taxable")

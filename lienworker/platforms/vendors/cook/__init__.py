@@ -34,6 +34,7 @@ class CookPlatform(RulePlatform):
     name = "cook"
     version = "3"
     delay = 3.0
+    evidence = "real pages"
     url_pattern = re.compile(
         r"//[\w.-]*cookcounty(?:assessoril\.gov|propertyinfo\.com|clerk(?:il)?\.(?:com|gov))", re.I
     )
