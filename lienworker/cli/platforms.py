@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -76,15 +77,21 @@ def parse(source: str, url: str | None, as_json: bool, **where: str | None) -> N
 
     A stored raw page (.gz) is as good as a saved one. Exit 1 if the page gives no record.
     """
+    from lienworker.platforms.core.doubts import doubts_of
+
     registry = _registry()
     page, target = _load(source, url), _target(url or source, where)
     parsed = _parse(registry, page, target)
+    doubts = doubts_of(parsed.record, date.today())
     if as_json:
-        print_json({"platform": parsed.platform, "version": parsed.version, "record": parsed.record})
+        about = {"platform": parsed.platform, "version": parsed.version, "record": parsed.record}
+        print_json({**about, "doubts": [doubt._asdict() for doubt in doubts]})
         return
     echo(f"{parsed.platform} (version {parsed.version})")
     for name, value in parsed.record.items():
         _print_value(name, value)
+    for doubt in doubts:
+        echo(f"{'doubt':>20}  {doubt.check}: {doubt.field}: {shown(doubt.detail)}")
 
 
 def _print_value(name: str, value: Any) -> None:
@@ -179,7 +186,7 @@ def score(folder: Path, platform: str | None, bar: float, as_json: bool) -> None
     from lienworker.platforms.catalog.score import WRONG, read_cases
     from lienworker.platforms.catalog.score import score as score_of
 
-    found = score_of(_registry(), read_cases(folder), platform)
+    found = score_of(_registry(), read_cases(folder), date.today(), platform)
     if as_json:
         print_json(_score_facts(found))
     else:
@@ -195,6 +202,7 @@ def _score_facts(found: Score) -> dict[str, Any]:
         "platforms": {name: _figures(part) for name, part in found.by_platform().items()},
         "fields": {name: _figures(part) for name, part in found.by_field().items()},
         "lost": [asdict(finding) for finding in found.lost()],
+        "doubts": {file: [doubt._asdict() for doubt in doubts] for file, doubts in found.doubts.items()},
         "refused": found.refused,
     }
 
@@ -217,6 +225,10 @@ def _print_score(found: Score) -> None:
         echo("")
     for file, reason in found.refused.items():
         echo(f"No record: {file}: {reason}.")
+    for file, doubts in found.doubts.items():
+        echo(
+            f"Doubtful: {file}: " + "; ".join(f"{doubt.check} {doubt.field}: {shown(doubt.detail)}" for doubt in doubts)
+        )
     figures = _figures(found)
     echo(f"Recall {figures['recall']} of {figures['values']} values, {figures['wrong']} wrong.")
 

@@ -66,6 +66,15 @@ def test_score_says_what_is_lost_by_platform_and_field_and_fails_below_the_bar(n
     assert node.cli("platforms", "score", str(tmp_path), "--bar", "0.9").returncode == 1
 
 
+def test_parse_says_what_looks_wrong_in_the_record(node: Node, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text((PAGES / "vgsi.html").read_text().replace("07/25/2017", "07/25/2917"))
+    told = node.json("platforms", "parse", str(page))
+    assert [(doubt["check"], doubt["detail"]) for doubt in told["doubts"]] == [("in_the_future", "2917-07-25")]
+    assert "in_the_future" in node.cli("platforms", "parse", str(page)).stdout
+    assert node.json("platforms", "parse", str(PAGES / "vgsi.html"))["doubts"] == []
+
+
 @pytest.mark.parametrize("source", ["no-such-file.html", "http://127.0.0.1:9/parcel/1", "ftp://x.example/"])
 def test_a_source_that_cannot_be_read_is_one_sentence(node: Node, source: str) -> None:
     done = node.cli("platforms", "parse", source)

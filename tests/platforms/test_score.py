@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from lienworker.errors import InputError
 from lienworker.platforms import default_registry
 from lienworker.platforms.catalog.score import MISSING, WRONG, Score, read_cases, score
 
+TODAY = date(2026, 11, 18)
 OURS = Path(__file__).resolve().parents[1] / "fixtures" / "pages"
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared"
 PAGE = """<html><body><h1>County of Nowhere: property record</h1><table>
@@ -23,7 +25,7 @@ PAGE = """<html><body><h1>County of Nowhere: property record</h1><table>
 def scored(folder: Path, expected: dict[str, Any], page: str = PAGE, **entry: str) -> Score:
     (folder / "page.html").write_text(page)
     (folder / "expected.json").write_text(json.dumps([{"file": "page.html", "expected": expected, **entry}]))
-    return score(default_registry(), read_cases(folder))
+    return score(default_registry(), read_cases(folder), TODAY)
 
 
 def outcomes(found: Score) -> dict[str, str]:
@@ -31,7 +33,7 @@ def outcomes(found: Score) -> dict[str, str]:
 
 
 def test_our_own_pages_say_all_that_a_reader_sees() -> None:
-    found = score(default_registry(), read_cases(OURS))
+    found = score(default_registry(), read_cases(OURS), TODAY)
     assert found.lost() == []
     assert len(found.by_platform()) >= 14
 
@@ -88,6 +90,6 @@ def test_expectations_that_cannot_be_read_are_named(tmp_path: Path, text: str) -
 def test_real_pages_have_no_wrong_value_and_nearly_all_of_the_right_ones(folder: str) -> None:
     if not (SHARED / folder / "expected.json").exists():
         pytest.skip(f"no real pages in ../shared/{folder}")
-    found = score(default_registry(), read_cases(SHARED / folder))
+    found = score(default_registry(), read_cases(SHARED / folder), TODAY)
     assert [finding for finding in found.findings if finding.outcome == WRONG] == []
     assert found.recall >= 0.99, found.lost()

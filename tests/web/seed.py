@@ -27,6 +27,7 @@ RAW = f"""<!doctype html><html><head><title>County</title>
 <form action="http://evil.example/"><input name="q"><button>Go</button></form>
 <iframe src="http://evil.example/"></iframe><img src="http://evil.example/p.png"><a href="javascript:alert(1)">l</a>
 </body></html>"""
+DOUBTS = [{"check": "code_in_text", "field": "owner_name", "detail": f"OWNER {EVIL}"}]
 COMPLETED, FAILED, PARKED = "task-done", "task-failed", "task-parked"
 
 
@@ -68,7 +69,7 @@ def _result(name: str) -> None:
     save_result(
         NewResult(
             name, 1, f"7-{name}", "demo", "FL", "Dixie", data, f"pending/{name}.json", "raw/x", "0" * 64, rfc3339(),
-            "demo/1", rfc3339(), 4,
+            "demo/1", rfc3339(), 4, doubts=DOUBTS if name == COMPLETED else (),
         )
     )  # fmt: skip
 

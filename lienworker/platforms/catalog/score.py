@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from lienworker.platforms.catalog.guarded import parse_guarded
 from lienworker.platforms.catalog.registry import Registry
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import CANONICAL, Page, Record, Target
+from lienworker.platforms.core.doubts import Doubt, doubts_of
 
 FOUND, MISSING, WRONG = "found", "missing", "wrong"
 _COLUMNS = ("land", "building", "market", "assessed", "taxable")
@@ -77,10 +79,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Score:
-    """The findings of some pages, and why others have no record."""
+    """The findings of some pages, why others have no record, and what looks wrong in those that have one."""
 
     findings: list[Finding]
-    refused: dict[str, str]
+    refused: dict[str, str] = field(default_factory=dict)
+    doubts: dict[str, list[Doubt]] = field(default_factory=dict)
 
     def count(self, outcome: str) -> int:
         return sum(finding.outcome == outcome for finding in self.findings)
@@ -109,7 +112,7 @@ class Score:
         groups: dict[str, list[Finding]] = {}
         for finding in self.findings:
             groups.setdefault(key(finding), []).append(finding)
-        return {name: Score(groups[name], {}) for name in sorted(groups)}
+        return {name: Score(groups[name]) for name in sorted(groups)}
 
 
 def read_cases(folder: Path) -> Iterator[Case]:
@@ -130,10 +133,11 @@ def read_cases(folder: Path) -> Iterator[Case]:
         ) from None
 
 
-def score(registry: Registry, cases: Iterable[Case], platform: str | None = None) -> Score:
+def score(registry: Registry, cases: Iterable[Case], today: date, platform: str | None = None) -> Score:
     """What the record of each page has of its expectations; with `platform` as that one reads it."""
     findings: list[Finding] = []
     refused: dict[str, str] = {}
+    doubts: dict[str, list[Doubt]] = {}
     for case in cases:
         target = Target(platform, case.target.state, case.target.county)
         try:
@@ -148,7 +152,9 @@ def score(registry: Registry, cases: Iterable[Case], platform: str | None = None
             outcome = FOUND if parsed.platform == case.platform else WRONG
             findings.append(Finding(case.file, case.platform, "platform", case.platform, outcome, parsed.platform))
         findings += [_finding(case, parsed.platform, parsed.record, name) for name in case.expected]
-    return Score(findings, refused)
+        if found := doubts_of(parsed.record, today):
+            doubts[case.file] = found
+    return Score(findings, refused, doubts)
 
 
 def _without_a_record(case: Case, reason: str, platform: str) -> list[Finding]:
