@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from datetime import date
@@ -115,7 +116,7 @@ def _print_value(name: str, value: Any) -> None:
 @_target_options
 @json_option
 def explain(source: str, field: str | None, url: str | None, as_json: bool, **where: str | None) -> None:
-    """Say which rule found each field of a page, and what it saw.
+    """Say which rule found each field of a page, what it saw, and where on the page that stands.
 
     Of a page that gives no record: why, and what each rule saw of it. Exit 1 then.
     """
@@ -123,6 +124,7 @@ def explain(source: str, field: str | None, url: str | None, as_json: bool, **wh
 
     from lienworker.platforms.catalog.explain import explain as clues_of
     from lienworker.platforms.catalog.explain import unused
+    from lienworker.platforms.catalog.provenance import names_of, origins_of
 
     page, target = _load(source, url), _target(url or source, where)
     platform, record = _read(_registry(), page, target)
@@ -131,7 +133,9 @@ def explain(source: str, field: str | None, url: str | None, as_json: bool, **wh
     pairs = [] if field else unused(platform, page, target)
     rest = [{"label": pair.label, "value": pair.value} for pair in pairs]
     if as_json:
-        print_json({"platform": platform.name, "clues": clues, "unused": rest})
+        origins = [origin._asdict() for origin in origins_of(page, record, names_of(platform))]
+        wanted = [origin for origin in origins if field is None or re.match(rf"{field}\b", origin["field"])]
+        print_json({"platform": platform.name, "clues": clues, "origins": wanted, "unused": rest})
     else:
         echo(f"{platform.name} (version {platform.version})\n")
         _print_clues(clues, rest)
@@ -164,7 +168,7 @@ def _check_field(field: str | None, record: dict[str, Any]) -> None:
 
 
 def _print_clues(clues: list[dict[str, Any]], rest: list[dict[str, Any]]) -> None:
-    print_table(("field", "value", "rule", "saw"), [list(clue.values()) for clue in clues])
+    print_table(("field", "value", "rule", "saw", "where"), [list(clue.values()) for clue in clues])
     if rest:
         echo("\nLabels that became no field of their own:")
         print_table(("label", "value"), [list(pair.values()) for pair in rest[:_SHOWN_PAIRS]])

@@ -89,7 +89,12 @@ def test_explain_says_which_rule_found_a_field_and_what_it_saw(node: Node) -> No
         "value": "EVERMERE, ESME",
         "rule": "vgsi: id 'MainContent_lblGenOwner'",
         "saw": "EVERMERE, ESME",
+        "where": told["clues"][0]["where"],
     }
+    assert told["clues"][0]["where"].endswith(": EVERMERE, ESME")
+    (origin,) = told["origins"]
+    assert (origin["field"], origin["part"], origin["text"]) == ("owner_name", "page", "EVERMERE, ESME")
+    assert origin["path"].startswith("/html/body/")
 
 
 def test_explain_says_so_where_nothing_was_found(node: Node) -> None:

@@ -544,3 +544,13 @@ def test_a_doubtful_result_is_marked_listed_and_explained(here: Monitor) -> None
     told = here.ask(f"/tasks/{COMPLETED}").text
     assert "<b>code_in_text</b> owner_name: OWNER &lt;script&gt;" in told
     assert "Doubts" not in here.ask(f"/tasks/{PARKED}").text
+
+
+def test_the_page_of_a_result_says_where_its_values_stand_when_asked(here: Monitor) -> None:
+    plain = here.ask(f"/tasks/{COMPLETED}/page").text
+    assert "origins=1" in plain
+    assert "As it stands" not in plain
+    asked = here.ask(f"/tasks/{COMPLETED}/page?origins=1").text
+    assert '<th scope="row">property_address</th><td>1 =MAIN ST</td><td class="wide">Site: 1 =MAIN ST</td>' in asked
+    assert "page /html/body/p" in asked
+    assert "No result was made from this page" in here.ask(f"/tasks/{FAILED}/page?origins=1").text
