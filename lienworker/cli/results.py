@@ -20,6 +20,7 @@ _filters = with_options(
     click.option("--state", help="Only results of this state."),
     click.option("--county", help="Only results of this county."),
     click.option("--text", help="Only results with this in their task id or parcel id."),
+    click.option("--doubtful", is_flag=True, help="Only results in which something looks wrong."),
 )
 
 

@@ -17,15 +17,15 @@ from lienworker.steps.runtime import make_fetcher
 _TYPES = {".json": "application/json", ".csv": "text/csv", ".txt": "text/plain"}
 
 
-def page_from_file(path: Path) -> Page:
-    """Read a saved page, or one of the store's own (`.html.gz`)."""
+def page_from_file(path: Path, url: str = "") -> Page:
+    """Read a saved page, or one of the store's own (`.html.gz`); `url` is where it came from."""
     try:
         body = path.read_bytes()
         body = gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
     except (OSError, EOFError, zlib.error) as problem:
         raise InputError(f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}.") from None
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    return Page("", body, _TYPES.get(suffix.lower(), ""))
+    return Page(url, body, _TYPES.get(suffix.lower(), ""))
 
 
 def page_from_url(settings: Settings, url: str) -> Page:

@@ -18,6 +18,7 @@ from lienworker.outbox.rows import Claimed
 from lienworker.platforms import Page, ParsedPage, Registry
 from lienworker.platforms.catalog.guarded import parse_guarded
 from lienworker.steps import drift
+from lienworker.steps.ranges import UsualSizes
 from lienworker.steps.scrape import Scraped, deliver, result_of, show_pending, sightings, target_of
 from lienworker.store import tasks
 from lienworker.store.history import Place
@@ -116,7 +117,8 @@ class Reparse:
         if self._dry_run or not group:
             return
         # Made once: the file for people must equal the row, to the millisecond.
-        made = {item.scraped.row.task_id: result_of(item.scraped) for item in group if item.has_changed}
+        usual = UsualSizes()
+        made = {item.scraped.row.task_id: result_of(item.scraped, usual) for item in group if item.has_changed}
         for changed in made.values():
             show_pending(self._folder, changed)
         with write("reparse"):
@@ -177,7 +179,7 @@ def _has_changed(scraped: Scraped, before: dict[str, Any] | None) -> bool:
         return False
     if before is None:
         return True
-    new = result_of(scraped)
+    new = result_of(scraped, UsualSizes())
     if any(getattr(new, name) != before[name] for name in _ABOUT):
         return True
     return bool(json.loads(json.dumps(new.data)) != before["data"])

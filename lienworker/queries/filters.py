@@ -25,6 +25,8 @@ class TaskFilter:
     source: str | None = None
     reason: str | None = None
     text: str | None = None
+    doubtful: bool = False
+    """Only results that somebody should look at."""
 
     @property
     def is_empty(self) -> bool:
@@ -32,7 +34,8 @@ class TaskFilter:
 
     def in_words(self) -> str:
         names = ("status", "queue", "platform", "state", "county", "source", "reason", "text")
-        return " ".join(f"{name}={value}" for name in names if (value := getattr(self, name)) is not None) or "all"
+        words = [f"{name}={value}" for name in names if (value := getattr(self, name)) is not None]
+        return " ".join(words + ["doubtful"] * self.doubtful) or "all"
 
 
 def find_tasks(wanted: TaskFilter, limit: int | None = None, offset: int = 0) -> Iterator[dict[str, Any]]:
@@ -72,6 +75,8 @@ def _conditions(model: Any, wanted: TaskFilter) -> list[Any]:
     chosen = [
         getattr(model, name) == value for name in names if (value := getattr(wanted, name)) and hasattr(model, name)
     ]
+    if wanted.doubtful and hasattr(model, "doubts"):
+        chosen.append(model.doubts.is_null(False))
     if wanted.county:
         chosen.append(model.county == wanted.county)
     if wanted.text:

@@ -45,7 +45,7 @@ CASE WHEN stays_here OR NOT json_valid(data) THEN '{{}}' ELSE (
 _RESULT_COLUMNS = (
     "rowid AS position, task_id, generation, parcel_id, platform, state, county, json_path, html_path, raw_sha256,"
     " fetched_at, confirmed_at, parser_version, scraped_at, parse_duration_ms, synced, sync_attempts, last_error,"
-    f" stays_here, {_PLAIN_VALUES}"
+    f" stays_here, doubts, {_PLAIN_VALUES}"
 )
 _IN_RESULTS = ("task_id", "parcel_id", "CASE WHEN stays_here THEN '' ELSE data END")
 
@@ -117,6 +117,8 @@ class _Walk:
             condition += f" AND {guide} = '{_RARE[guide]}'"
         elif guide:
             condition, values = f"{condition} AND {guide} = ?", [below, getattr(wanted, guide)]
+        if wanted.doubtful and self.table == "results":
+            condition += " AND doubts IS NOT NULL"
         return f"SELECT rowid FROM {self.table} WHERE {condition} ORDER BY rowid DESC LIMIT {WINDOW}", values
 
     def _rest(self, wanted: TaskFilter, guide: str | None) -> tuple[str, list[Any]]:

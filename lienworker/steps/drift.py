@@ -14,7 +14,7 @@ would never start), and a threshold over all pages ever (a slow change of many y
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lienworker.db.clock import rfc3339
@@ -22,6 +22,7 @@ from lienworker.db.database import all_rows, one_row, write
 from lienworker.outbox import transitions
 from lienworker.outbox.outcomes import held_or_waiting
 from lienworker.outbox.rows import ASKED_FOR
+from lienworker.steps import ranges
 from lienworker.store.audit import record_action
 from lienworker.store.history import History, Place, history_of, paused_places, save_history
 
@@ -40,6 +41,8 @@ class Sighting:
     task_id: str
     mask: int
     path: str
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    """How large what is watched was; see `steps.ranges`."""
 
 
 def watch(sightings: Iterable[Sighting]) -> list[Place]:
@@ -54,6 +57,8 @@ def _note(place: Place, seen: list[Sighting]) -> bool:
     history = history_of(place)
     if history.paused_at is None:
         take_in(history, [sighting.mask for sighting in seen])
+        for sighting in seen:
+            ranges.take_in(history.ranges, sighting.sizes)
         if lost := lost_fields(history):
             _pause(place, history, lost, min(seen, key=lambda sighting: sighting.mask.bit_count()))
         save_history(place, history)

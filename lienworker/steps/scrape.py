@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from lienworker.data_folder import DataFolder
@@ -32,14 +33,16 @@ from lienworker.outbox.outcomes import (
 )
 from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
-from lienworker.platforms import Page, ParsedPage, Registry, Target
+from lienworker.platforms import Page, ParsedPage, Record, Registry, Target
 from lienworker.platforms.catalog.guarded import parse_here, parse_in_child
 from lienworker.platforms.catalog.lists import is_list
+from lienworker.platforms.core.doubts import Doubt, doubts_of
 from lienworker.steps import drift
 from lienworker.steps.drift import Sighting, mask_of
 from lienworker.steps.follow import add_parcels, parcels_wanted
 from lienworker.steps.in_flight import GROUP_SECONDS
 from lienworker.steps.lane import LaneLease, Slots
+from lienworker.steps.ranges import UsualSizes, out_of_range, sizes_of
 from lienworker.steps.watchdog import Parse, Watchdog
 from lienworker.store import tasks
 from lienworker.store.history import Place, likely_platform
@@ -249,7 +252,8 @@ class ReadyToStore:
 
 
 def make_ready(context: ScrapeContext, group: Sequence[Scraped]) -> ReadyToStore:
-    results = {item.row.id: result_of(item) for item in group if isinstance(item.outcome, ParsedPage)}
+    usual = UsualSizes()
+    results = {item.row.id: result_of(item, usual) for item in group if isinstance(item.outcome, ParsedPage)}
     for result in results.values():
         show_pending(context.folder, result)
     followed = {item.row.id: parcels for item in group if (parcels := _parcels_of(context, item))}
@@ -283,7 +287,7 @@ def show_pending(folder: DataFolder, result: NewResult) -> None:
         write_pending(folder, result.as_row())
 
 
-def result_of(item: Scraped) -> NewResult:
+def result_of(item: Scraped, usual: UsualSizes) -> NewResult:
     """Make a result: what the task says about its parcel comes first; what it does not say, the page does."""
     assert isinstance(item.outcome, ParsedPage)
     assert item.page is not None
@@ -305,7 +309,16 @@ def result_of(item: Scraped) -> NewResult:
         scraped_at=rfc3339(),
         parse_duration_ms=item.parse_ms,
         stays_here=stays_here,
+        doubts=[doubt._asdict() for doubt in _doubts(item, record, usual)],
     )
+
+
+def _doubts(item: Scraped, record: Record, usual: UsualSizes) -> list[Doubt]:
+    """About the record by itself, as of the day of its page, and beside the county's others."""
+    assert isinstance(item.outcome, ParsedPage)
+    assert item.page is not None
+    found = doubts_of(record, date.fromisoformat(item.page.fetched_at[:10]))
+    return found + out_of_range(usual[_place(item, item.outcome.platform)], record)
 
 
 def _text(value: object) -> str | None:
@@ -355,14 +368,18 @@ def sightings(group: Sequence[Scraped]) -> Iterator[Sighting]:
     """Yield what the drift guard learns from these pages; a site's own failures do not concern it."""
     for item in group:
         row, path = item.row, item.page.path if item.page else ""
-        host = host_of(row.url)
         if isinstance(item.outcome, ParsedPage):
-            place = Place(item.outcome.platform, row.state, row.county, host)
-            yield Sighting(place, row.task_id, mask_of(item.outcome.record), path)
+            record = item.outcome.record
+            place = _place(item, item.outcome.platform)
+            yield Sighting(place, row.task_id, mask_of(record), path, sizes_of(record))
         elif item.outcome.reason in _GIVES_NOTHING and item.page:
-            platform = row.platform or likely_platform(row.state, row.county, host)
+            platform = row.platform or likely_platform(row.state, row.county, host_of(row.url))
             if platform:
-                yield Sighting(Place(platform, row.state, row.county, host), row.task_id, 0, path)
+                yield Sighting(_place(item, platform), row.task_id, 0, path)
+
+
+def _place(item: Scraped, platform: str) -> Place:
+    return Place(platform, item.row.state, item.row.county, host_of(item.row.url))
 
 
 def _store_failure(context: ScrapeContext, row: Claimed, problem: PageError) -> None:

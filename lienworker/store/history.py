@@ -9,7 +9,7 @@ from typing import Any
 from lienworker.db.database import execute, one_row
 from lienworker.db.models import FieldHistory, dicts
 
-_COLUMNS = "recent, pages, counts, paused_at, words, sample_task, sample_path"
+_COLUMNS = "recent, pages, counts, ranges, paused_at, words, sample_task, sample_path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class History:
     recent: list[int] = field(default_factory=list)
     pages: int = 0
     counts: dict[str, int] = field(default_factory=dict)
+    ranges: dict[str, list[float]] = field(default_factory=dict)
+    """How large areas and values are there; see `steps.ranges`."""
     paused_at: str | None = None
     words: str | None = None
     sample_task: str | None = None
@@ -45,17 +47,24 @@ class History:
 def history_of(place: Place) -> History:
     sql = f"SELECT {_COLUMNS} FROM field_history WHERE platform = ? AND state = ? AND county = ?"
     row = one_row(sql, place.key)
-    return History(json.loads(row[0]), row[1], json.loads(row[2]), *row[3:]) if row else History()
+    return History(json.loads(row[0]), row[1], json.loads(row[2]), json.loads(row[3]), *row[4:]) if row else History()
+
+
+def ranges_of(place: Place) -> dict[str, list[float]]:
+    """How large areas and values are there, alone."""
+    row = one_row("SELECT ranges FROM field_history WHERE platform = ? AND state = ? AND county = ?", place.key)
+    ranges: dict[str, list[float]] = json.loads(row[0]) if row else {}
+    return ranges
 
 
 def save_history(place: Place, history: History) -> None:
     """Store the history of a place. Part of the transaction that stores the pages."""
     execute(
         f"INSERT OR REPLACE INTO field_history (platform, state, county, {_COLUMNS})"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *place.key, json.dumps(history.recent), history.pages, json.dumps(history.counts), history.paused_at,
-            history.words, history.sample_task, history.sample_path,
+            *place.key, json.dumps(history.recent), history.pages, json.dumps(history.counts),
+            json.dumps(history.ranges), history.paused_at, history.words, history.sample_task, history.sample_path,
         ),
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,15 +13,15 @@ from lienworker.errors import StoreError
 
 _SAVE = """
 INSERT INTO results (task_id, generation, parcel_id, platform, state, county, data, json_path, html_path, raw_sha256,
-                     fetched_at, parser_version, scraped_at, parse_duration_ms, stays_here)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     fetched_at, parser_version, scraped_at, parse_duration_ms, stays_here, doubts)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (task_id) DO UPDATE SET
     generation = excluded.generation, parcel_id = excluded.parcel_id, platform = excluded.platform,
     state = excluded.state, county = excluded.county, data = excluded.data, json_path = excluded.json_path,
     html_path = excluded.html_path, raw_sha256 = excluded.raw_sha256, fetched_at = excluded.fetched_at,
     confirmed_at = NULL, parser_version = excluded.parser_version, scraped_at = excluded.scraped_at,
     parse_duration_ms = excluded.parse_duration_ms, synced = 0, sync_attempts = 0, last_error = NULL,
-    stays_here = excluded.stays_here
+    stays_here = excluded.stays_here, doubts = excluded.doubts
 """
 
 SYNCED = "UPDATE results SET synced = 1, sync_attempts = sync_attempts + 1, last_error = NULL"
@@ -49,6 +49,8 @@ class NewResult:
     scraped_at: str
     parse_duration_ms: int
     stays_here: bool = False
+    doubts: Sequence[Mapping[str, str]] = ()
+    """What a person would doubt in the data; it stays here."""
 
     def as_row(self) -> dict[str, Any]:
         """Return the result as the table holds it, with the data itself, not a copy."""
@@ -65,6 +67,7 @@ def _values(result: NewResult) -> tuple[Any, ...]:
         result.task_id, result.generation, result.parcel_id, result.platform, result.state, result.county,
         json.dumps(result.data), result.json_path, result.html_path, result.raw_sha256,
         result.fetched_at, result.parser_version, result.scraped_at, result.parse_duration_ms, result.stays_here,
+        json.dumps(result.doubts) if result.doubts else None,
     )  # fmt: skip
 
 
@@ -99,7 +102,7 @@ def result(task_id: str) -> dict[str, Any] | None:
 
 def with_data(row: dict[str, Any]) -> dict[str, Any]:
     try:
-        return {**row, "data": json.loads(row["data"])}
+        return {**row, "data": json.loads(row["data"]), "doubts": json.loads(row.get("doubts") or "[]")}
     except ValueError:
         words = f"The result of task {row['task_id']} is damaged in the database."
         raise StoreError(f"{words} `lienworker doctor --repair` has it made again.") from None

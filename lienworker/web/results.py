@@ -15,7 +15,7 @@ from lienworker.queries.lists import TOP, each_result, list_results
 from lienworker.web.pages import NotThereError, Page, Place, Question
 from lienworker.web.server import Server, question_of
 
-FILTERS = ("platform", "state", "county", "text")
+FILTERS = ("platform", "state", "county", "text", "doubtful")
 _USUAL = ("owner_name", "property_address", "total_due")
 _MOST_COLUMNS = 6
 #: What the list shows in any case.
@@ -25,7 +25,8 @@ _CHUNK = 256 * 1024
 
 
 def filter_of(question: Question) -> TaskFilter:
-    return TaskFilter(**{name: question.text(name) for name in FILTERS})
+    texts: dict[str, Any] = {name: question.text(name) for name in FILTERS if name != "doubtful"}
+    return TaskFilter(**texts, doubtful=question.text("doubtful") is not None)
 
 
 def results(_place: Place, question: Question) -> Page:
@@ -36,7 +37,7 @@ def results(_place: Place, question: Question) -> Page:
         flat = flatten(row["data"])
         row["cells"] = [flat.get(name) for name in columns]
     facts = {
-        "filter": {name: getattr(wanted, name) for name in FILTERS},
+        "filter": {name: getattr(wanted, name) or None for name in FILTERS},
         "columns": columns,
         "rows": listing.rows,
         "more": listing.more,

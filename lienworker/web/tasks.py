@@ -23,7 +23,8 @@ CHOICES = {
 
 
 def filter_of(question: Question) -> TaskFilter:
-    return TaskFilter(**{name: question.text(name) for name in FILTERS})
+    texts: dict[str, Any] = {name: question.text(name) for name in FILTERS}
+    return TaskFilter(**texts)
 
 
 def task_list(_place: Place, question: Question) -> Page:

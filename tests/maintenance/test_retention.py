@@ -32,6 +32,7 @@ from lienworker.outbox.outcomes import as_row
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.platforms import ParsedPage
 from lienworker.steps.fetch import Arrived, store_fetches
+from lienworker.steps.ranges import UsualSizes
 from lienworker.steps.scrape import Scraped, result_of
 from lienworker.store.audit import actions
 from lienworker.store.counts import task_counts
@@ -471,7 +472,7 @@ def test_a_reparse_that_a_purge_has_overtaken_stores_nothing(worker: Lives, cloc
     run(worker, Keep(30, math.inf, 90, math.inf, math.inf))
 
     with write("test"):
-        assert not again._store(Reread(scraped_anew, "completed", True), result_of(scraped_anew))
+        assert not again._store(Reread(scraped_anew, "completed", True), result_of(scraped_anew, UsualSizes()))
 
     assert one_row("SELECT synced, generation FROM results") == (1, 1)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from lienworker.errors import PageError
 from lienworker.platforms import Page, Target, default_registry
-from lienworker.platforms.core import clean
+from lienworker.platforms.catalog.score import fold, has
 
 PAGES = Path(__file__).resolve().parents[2] / ".." / "shared" / "pages"
 pytestmark = pytest.mark.skipif(not (PAGES / "expected.json").exists(), reason="no real pages in ../shared/pages")
@@ -47,32 +46,6 @@ READABLE = [case for case in CASES if case["file"] not in NOT_PARCELS]
 def parse(case: dict[str, Any], platform: str | None = None) -> Any:
     page = Page("http://county.example/", (PAGES / case["file"]).read_bytes())
     return default_registry().parse(page, Target(platform=platform, state=case["place"][:2]))
-
-
-def leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from leaves(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from leaves(item)
-    else:
-        yield value
-
-
-def fold(value: object) -> str:
-    return re.sub(r"\s+", "", str(value)).lower()
-
-
-def has(record: Any, value: str) -> bool:
-    """As text with spaces folded, or as an amount, or as a date."""
-    amount, date, text = clean.money(value), clean.iso_date(value), fold(value)
-    for leaf in leaves(record):
-        if isinstance(leaf, str) and (text in fold(leaf) or (date and leaf == date)):
-            return True
-        if amount is not None and isinstance(leaf, (int, float)) and not isinstance(leaf, bool) and leaf == amount:
-            return True
-    return False
 
 
 def parts(record: dict[str, Any]) -> list[dict[str, Any]]:

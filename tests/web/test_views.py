@@ -532,3 +532,25 @@ def test_the_stream_tells_of_news_and_is_silent_otherwise(here: Monitor, seeded:
     hello, *news = asyncio.run(listen())
     assert b"hello" in hello
     assert all(b"news" in each for each in news), news
+
+
+def test_a_doubtful_result_is_marked_listed_and_explained(here: Monitor) -> None:
+    doubtful = here.ask("/api/results?doubtful=True").json["rows"]
+    assert [row["task_id"] for row in doubtful] == [COMPLETED]
+    assert doubtful[0]["doubts"][0]["check"] == "code_in_text"
+    assert len(here.ask("/api/results").json["rows"]) == 2
+    listed = here.ask("/results").text
+    assert listed.count("<b>doubtful</b>") == 1
+    told = here.ask(f"/tasks/{COMPLETED}").text
+    assert "<b>code_in_text</b> owner_name: OWNER &lt;script&gt;" in told
+    assert "Doubts" not in here.ask(f"/tasks/{PARKED}").text
+
+
+def test_the_page_of_a_result_says_where_its_values_stand_when_asked(here: Monitor) -> None:
+    plain = here.ask(f"/tasks/{COMPLETED}/page").text
+    assert "origins=1" in plain
+    assert "As it stands" not in plain
+    asked = here.ask(f"/tasks/{COMPLETED}/page?origins=1").text
+    assert '<th scope="row">property_address</th><td>1 =MAIN ST</td><td class="wide">Site: 1 =MAIN ST</td>' in asked
+    assert "page /html/body/p" in asked
+    assert "No result was made from this page" in here.ask(f"/tasks/{FAILED}/page?origins=1").text

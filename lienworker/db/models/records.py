@@ -112,6 +112,7 @@ class FieldHistory(Base):
     words = TextField(null=True)
     sample_task = TextField(null=True)
     sample_path = TextField(null=True)
+    ranges = TextField(default="{}")  # how large areas and values are: [pages, mean, squares] of the logarithms
 
     class Meta:
         table_name = "field_history"

@@ -83,6 +83,7 @@ class Result(Base):
     sync_attempts = IntegerField(default=0)
     last_error = TextField(null=True)
     stays_here = IntegerField(default=0)  # flag: a list of parcels, which is never delivered
+    doubts = TextField(null=True)  # what a person would doubt in it, as a list of objects; never sent
 
     class Meta:
         table_name = "results"

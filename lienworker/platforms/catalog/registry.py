@@ -44,6 +44,23 @@ BUILT_IN = {
     "taxsys": "lienworker.platforms.vendors.taxsys:PLATFORM",
     "arcgis": "lienworker.platforms.vendors.arcgis:PLATFORM",
     "realauction": "lienworker.platforms.vendors.realauction:PLATFORM",
+    "bas": "lienworker.platforms.vendors.bas:PLATFORM",
+    "broward": "lienworker.platforms.vendors.broward:PLATFORM",
+    "civilview": "lienworker.platforms.vendors.civilview:PLATFORM",
+    "cooktreasurer": "lienworker.platforms.vendors.cooktreasurer:PLATFORM",
+    "govhub": "lienworker.platforms.vendors.govhub:PLATFORM",
+    "greenville": "lienworker.platforms.vendors.greenville:PLATFORM",
+    "hillsborough": "lienworker.platforms.vendors.hillsborough:PLATFORM",
+    "miamidade": "lienworker.platforms.vendors.miamidade:PLATFORM",
+    "pinellas": "lienworker.platforms.vendors.pinellas:PLATFORM",
+    "sheriffsale": "lienworker.platforms.vendors.sheriffsale:PLATFORM",
+    "bisconsultants": "lienworker.platforms.vendors.bisconsultants:PLATFORM",
+    "bsa": "lienworker.platforms.vendors.bsa:PLATFORM",
+    "devnet": "lienworker.platforms.vendors.devnet:PLATFORM",
+    "eagleweb": "lienworker.platforms.vendors.eagleweb:PLATFORM",
+    "megabyte": "lienworker.platforms.vendors.megabyte:PLATFORM",
+    "patriot": "lienworker.platforms.vendors.patriot:PLATFORM",
+    "propaccess": "lienworker.platforms.vendors.propaccess:PLATFORM",
 }
 _SURELY_A_PARCEL = 7  # facts, where the page shows its id without a label
 _EMPTY_WITHOUT = frozenset({"fields", "state", "county"})

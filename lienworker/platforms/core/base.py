@@ -157,6 +157,8 @@ class Platform(ABC):
     """Seconds between two requests to one host; None leaves it to the setting."""
     concurrency: int | None = None
     """Requests in the air to one host; None leaves it to the setting."""
+    evidence: str = ""
+    """What it was written from, and so how sure it is: `real pages`, `a real page`, `from documentation`."""
 
     def matches_url(self, url: str) -> bool:
         return False

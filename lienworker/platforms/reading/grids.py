@@ -39,6 +39,10 @@ class Grid:
         """The head, as it is looked up."""
         return [normalise(head[:LONGEST_REMEMBERED]) for head in self.head]
 
+    def items(self) -> list[dict[str, str]]:
+        """The rows, each by the words of the head."""
+        return [dict(zip(self.words, row, strict=True)) for row in self.rows]
+
     def pairs(self) -> list[Pair]:
         """Head above values, where there is only one row."""
         if len(self.rows) != 1:

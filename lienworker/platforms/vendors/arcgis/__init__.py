@@ -29,6 +29,7 @@ class ArcGisPlatform(Platform):
     name = "arcgis"
     version = "3"
     delay = 1.0
+    evidence = "real pages"
 
     def matches_url(self, url: str) -> bool:
         return bool(_URL.search(url))

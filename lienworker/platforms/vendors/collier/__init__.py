@@ -44,6 +44,7 @@ class CollierPlatform(RulePlatform):
     name = "collier"
     version = "3"
     delay = 3.0
+    evidence = "a real page"
     url_pattern = re.compile(r"//(?:www\.)?collierappraiser\.com/", re.I)
     url_template = "https://www.collierappraiser.com/main_search/recorddetail.html?FolioID={parcel_id}"
     marks = ("OwnerLine1", "FullAddressUnit")

@@ -52,6 +52,7 @@ class CuyahogaPlatform(RulePlatform):
     name = "cuyahoga"
     version = "3"
     delay = 3.0
+    evidence = "real pages"
     url_pattern = re.compile(r"//myplace\.cuyahogacounty\.(?:us|gov)/", re.I)
     marks = ("TaxBillSummaryHeadingTable",)
     labels = (_HEAD, _DETAILS)

@@ -45,6 +45,7 @@ class FloridapaPlatform(RulePlatform):
     name = "floridapa"
     version = "3"
     delay = 3.0
+    evidence = "real pages"
     url_pattern = re.compile(r"//[\w-]+\.floridapa\.com/", re.I)
     marks = ("parcelDetails_insideTable", "parcelIDtable")
     labels = (_LABELS,)

@@ -12,6 +12,7 @@ class GenericPlatform(Platform):
 
     name = "generic"
     version = "3"
+    evidence = "real pages"
 
     def parse(self, page: Page, target: Target) -> Record:
         reading = read(page)

@@ -31,6 +31,7 @@ class LeepaPlatform(RulePlatform):
     name = "leepa"
     version = "3"
     delay = 3.0
+    evidence = "real pages"
     url_pattern = re.compile(r"//(?:www\.)?leepa\.org/", re.I)
     url_template = "https://www.leepa.org/Display/DisplayParcel.aspx?FolioID={parcel_id}"
     marks = ("parcelLabel", "divDisplayParcelOwner")

@@ -39,6 +39,7 @@ class PolkIowaPlatform(RulePlatform):
     name = "polk_ia"
     version = "3"
     delay = 3.0
+    evidence = "real pages"
     url_pattern = re.compile(
         r"//[\w.]*(?:assess\.co\.polk\.ia\.us|polkweb|taxsearch\.polkcountyiowa|polkcountyiowa\.gov/treasurer)", re.I
     )

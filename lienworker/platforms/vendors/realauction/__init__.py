@@ -33,6 +33,7 @@ class RealAuctionPlatform(RulePlatform):
     name = "realauction"
     version = "3"
     delay = 3.0
+    evidence = "real pages"
     concurrency = 1
     url_pattern = re.compile(r"//[\w-]+\.real(?:taxlien|taxdeed|foreclose|auction|tdm)\.com/", re.I)
 

@@ -42,6 +42,7 @@ class VgsiPlatform(RulePlatform):
     name = "vgsi"
     version = "3"
     delay = 2.0
+    evidence = "a real page"
     url_pattern = re.compile(r"//gis\.vgsi\.com/", re.I)
     url_template = "https://gis.vgsi.com/{town}/Parcel.aspx?pid={parcel_id}"
     marks = ("MainContent_lblPid", "MainContent_lblLocation")
