@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from lienworker.platforms.core import clean
@@ -56,6 +57,8 @@ _WHOLE_BLOCK = frozenset({"property_address", "legal_description", "property_use
 _NAME_WORDS = dict.fromkeys(("name", "name s", "names", "name 1"), "owner_name") | {"name 2": "co_owner"}
 # Whether what follows is the owner's place or the parcel's.
 _PLACES = {"owner_name": True, "co_owner": True, "owner_address": True, "property_address": False, "parcel_id": False}
+#: A line of an address that stands right below the street, with a label of its own.
+_TOWN_LINE = re.compile(r"city (?:and )?st(?:ate)?(?: and)?(?: zip(?: ?code)?)?")
 _BARE_PLACES = frozenset({"city", "zip", "zip code", "zipcode", "postal code"})
 _ABOUT_ASSESSMENT = re.compile(r"assess", re.I)
 _ABOUT_OWNER = re.compile(r"owner|taxpayer|mailing", re.I)
@@ -228,10 +231,13 @@ def _facts(named: list[Named], names: Names) -> Record:
 
 
 def _take_more_address(record: Record, named: list[Named]) -> None:
-    """`mailingAddress2` goes on with `mailingAddress1`."""
+    """`mailingAddress2` continues `mailingAddress1`, and so does `City, State, Zip` right below a mailing address."""
     if not record.get("owner_address"):
         return
     more = [pair.value for pair, word, _ in named if word[-1:] in _MORE and _MORE_ADDRESS.fullmatch(word)]
+    if not more:
+        below = [later for earlier, later in pairwise(named) if earlier[2] == "owner_address"]
+        more = [pair.value for pair, word, _ in below[:1] if _TOWN_LINE.fullmatch(word)]
     record["owner_address"] = " ".join([record["owner_address"], *more])
 
 
