@@ -3,8 +3,8 @@
 A row is one step to do for one task: fetch its page, scrape it, upload the raw page, upload the result, report a
 failure. It is added in the transaction that makes the step necessary (a task is registered, a page is stored, a result
 is made), and ended in the transaction that stores the step's outcome, which adds the next row. So after a kill at any
-point there is either the old row or the new one, never both and never none. `states` lists what a row can be for and
-where it can stand, `transitions` who moves it; rows are never deleted before they are settled and old.
+point either the old row is still open or the next one is there, never both and never neither. `states` lists what a row
+can be for and where it can stand, `transitions` who moves it; rows are never deleted before they are settled and old.
 
 The row, not the message in Redis, is the unit of work: a message can be lost or repeated, a committed row cannot. The
 row holds only what scheduling needs; what is known about the parcel is in its task.

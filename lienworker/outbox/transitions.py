@@ -29,7 +29,8 @@ Rules that hold for all of them:
 - What a worker does to a row that it holds is *fenced*: it happens only while the row is still leased under the
   worker's token. The functions return whether it was; a worker that lost its lease must throw its product away.
 - What others do to a row names, in the statement itself, the states that it may come from. So of two people, or a
-  person and a worker, only one succeeds.
+  person and a worker, only one succeeds. Row objects that are loaded, changed and saved were rejected for this: between
+  the read and the write somebody else may have moved the row.
 - `due_at`, `reason` and the like change here, too, in the functions at the end: a second module that updates rows
   would soon be a second home of the rules.
 """
