@@ -81,14 +81,16 @@ def raw_name(platform: str, state: str, county: str, parcel_id: str, raw_sha256:
 
 
 def task_segment(task_id: str) -> str | None:
-    """A task id as one segment of a path; None where no URL can name it.
+    """Return a task id as one segment of a path; None where no URL can name it.
 
-    A `/` ends the segment however it is written, and `.` and `..` are walked, not named.
+    A `/` ends the segment however it is written, and `.` and `..` are walked, not named. All else is written as Go's
+    `URL.EscapedPath` writes it: the Gateway decodes a path only if it would encode it the same way, and otherwise looks
+    for a task whose id is the encoded text.
     """
     if task_id in {"", ".", ".."} or "/" in task_id:
         return None
     try:
-        return quote(task_id, safe="")
+        return quote(task_id, safe="$&+,:;=@")
     except UnicodeEncodeError:  # half a character
         return None
 

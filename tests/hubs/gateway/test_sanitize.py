@@ -247,7 +247,15 @@ def test_ids_that_no_url_can_name_have_no_segment(task_id: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task_id", "segment"), [("a b", "a%20b"), ("ü?#%2F", "%C3%BC%3F%23%252F"), ("a:b", "a%3Ab"), ("...", "...")]
+    ("task_id", "segment"),
+    [
+        ("a b", "a%20b"),
+        ("ü?#%2F", "%C3%BC%3F%23%252F"),
+        ("a:b", "a:b"),
+        ("$&+,:;=@", "$&+,:;=@"),
+        ("!'()*[]", "%21%27%28%29%2A%5B%5D"),
+        ("...", "..."),
+    ],
 )
-def test_ids_with_odd_characters_are_encoded(task_id: str, segment: str) -> None:
+def test_ids_with_odd_characters_are_encoded_as_go_encodes_a_path(task_id: str, segment: str) -> None:
     assert task_segment(task_id) == segment
