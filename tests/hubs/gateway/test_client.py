@@ -117,10 +117,13 @@ def test_items_that_are_no_json_are_refused_without_a_call(gateway: ReferenceGat
 
 def test_a_wrongly_typed_item_is_a_refusal_in_the_gateways_words(gateway: ReferenceGateway) -> None:
     outcome = _with(gateway, lambda client: client.submit_results([item(parcel_id=7)]))
-    assert outcome == Refused(400, "HTTP 400: invalid request body")
+    assert outcome == Refused(400, "HTTP 400: invalid JSON")
 
 
-@pytest.mark.parametrize("task_id", ["t-1", "a b", "ü?#&", "a%2Fb", "a:b;c", "\\", "...", "a+b", "\n\0"])
+PRINTABLE = "".join(map(chr, range(32, 127))).replace("/", "")
+
+
+@pytest.mark.parametrize("task_id", ["t-1", "a b", "ü?#&", "a%2Fb", "a:b;c", "\\", "...", "a+b", "\n\0", PRINTABLE])
 def test_tasks_with_odd_ids_are_closed(gateway: ReferenceGateway, task_id: str) -> None:
     gateway.enqueue(task(1, task_id=task_id), task(2, priority=1, task_id=task_id + "2"))
 
@@ -133,7 +136,19 @@ def test_tasks_with_odd_ids_are_closed(gateway: ReferenceGateway, task_id: str) 
     assert json.loads(gateway.state.tasks[task_id + "2"].error) == {"error": "because\ufffd"}
 
 
-@pytest.mark.parametrize("task_id", ["a/b", "..", "", "\ud800"])
+def test_tasks_with_any_printable_character_but_a_slash_are_closed(gateway: ReferenceGateway) -> None:
+    names = [character for character in PRINTABLE if character != "."] + [f"a{character}b" for character in PRINTABLE]
+    gateway.enqueue(*(task(n, task_id=name) for n, name in enumerate(names)))
+
+    async def act(client: GatewayClient) -> Any:
+        for _ in names:
+            await client.work(100, ["demo"])
+        return [await client.fail(name, "x") for name in names]
+
+    assert set(_with(gateway, act)) == {Accepted(ClosedReply(True))}
+
+
+@pytest.mark.parametrize("task_id", ["a/b", "..", ".", "", "\ud800"])
 def test_an_id_that_cannot_be_closed_by_url_is_said_so_without_a_call(gateway: ReferenceGateway, task_id: str) -> None:
     for act in (lambda client: client.complete(task_id), lambda client: client.fail(task_id, "x")):
         outcome = _with(gateway, act)
@@ -148,14 +163,17 @@ def test_false_is_an_answer_too(gateway: ReferenceGateway) -> None:
 
 
 def test_heartbeats_bring_commands(gateway: ReferenceGateway) -> None:
+    gateway.configure(sends_commands=True)
     gateway.command("pause")
     assert _with(gateway, lambda client: client.heartbeat(BEAT)) == Accepted(HeartbeatReply(True, ("pause",)))
     assert _with(gateway, lambda client: client.heartbeat(BEAT)) == Accepted(HeartbeatReply(True, ()))
 
 
 def test_health_is_asked_without_the_token(gateway: ReferenceGateway) -> None:
-    assert _with(gateway, lambda client: client.health()) == Accepted(HealthReply(200, '{"status":"ok"}'))
-    assert gateway.state.requests[0].worker_id == ""
+    assert _with(gateway, lambda client: client.health()) == Accepted(
+        HealthReply(200, '{"app":"gateway","status":"healthy"}')
+    )
+    assert gateway.state.requests[0].worker_id == "unknown"
 
 
 def test_the_token_can_be_tried_and_nothing_is_taken(gateway: ReferenceGateway) -> None:

@@ -140,7 +140,7 @@ def test_a_wrong_token_is_auth_in_the_gateways_words_without_the_token(gateway: 
             return await client.check_token(), await client.work(1, ["demo"])
 
     for outcome in run(act()):
-        assert outcome == Unavailable(Kind.AUTH, "HTTP 401: UNAUTHORIZED: invalid or missing worker token")
+        assert outcome == Unavailable(Kind.AUTH, "HTTP 401: UNAUTHORIZED: invalid worker token")
 
 
 def test_a_raw_file_with_a_200_that_says_error_is_a_failure(gateway: ReferenceGateway) -> None:
@@ -179,11 +179,11 @@ def test_tasks_that_arrived_whole_in_a_broken_reply_are_kept(gateway: ReferenceG
 
 
 def test_a_reply_is_bounded_in_size(gateway: ReferenceGateway) -> None:
-    gateway.enqueue(task(1, priority=1), task(2, target={"blob": "x" * 100_000}))
+    gateway.enqueue(task(1, priority=1), task(2, target={"parcel_id": "x" * 100_000}))
     outcome = outcome_of(gateway, CALLS["work"], max_reply_bytes=50_000)
     assert isinstance(outcome, Accepted)
     assert [read.task_id for read in outcome.reply.tasks] == ["t-1"]
-    gateway.enqueue(task(3, target={"blob": "x" * 100_000}))
+    gateway.enqueue(task(3, target={"parcel_id": "x" * 100_000}))
     outcome = unavailable(gateway, CALLS["work"], max_reply_bytes=50_000)
     assert outcome.kind is Kind.GARBAGE
     assert "larger than 50000 bytes" in outcome.words
@@ -210,7 +210,7 @@ def test_a_packed_reply_takes_no_more_memory_than_the_bound_allows() -> None:
 
 
 def test_a_large_task_fits_the_usual_bound(gateway: ReferenceGateway) -> None:
-    gateway.enqueue(task(1, target={"blob": "x" * 10_000_000}))
+    gateway.enqueue(task(1, target={"parcel_id": "x" * 10_000_000}))
     outcome = outcome_of(gateway, CALLS["work"], timeouts=Timeouts())
     assert isinstance(outcome, Accepted)
     assert len(outcome.reply.tasks[0].raw_json) > 10_000_000

@@ -221,7 +221,7 @@ def test_one_item_that_spoils_its_batch_with_a_400_is_parked_and_the_rest_delive
     here.add(140)
     here.upload()
     assert here.states("upload_result") == {"delivered": 139, "parked": 1}
-    assert "invalid request body" in here.errors("p70")
+    assert "invalid JSON" in here.errors("p70")
     assert len(gateway.state.results) == 139
 
 
