@@ -44,7 +44,12 @@ LARGEST_CAPACITY = 100
 _LARGEST_REPLIES = {"gateway_work": 16 * MEBIBYTE, "gateway_results": MEBIBYTE, "gateway_heartbeat": MEBIBYTE // 4}
 _JSON = {"Content-Type": "application/json"}
 _NOTHING: Mapping[str, str] = {}
-_UNCLOSABLE = Refused(None, "this task id cannot be closed by URL", "cannot_be_closed_by_url")
+_UNCLOSABLE = Refused(
+    None,
+    "a task cannot be closed by URL if its id is empty, is . or .., or has a / or half a character in it: it stays"
+    " booked at the Gateway until it is taken out of its Redis by hand (see docs/operations.md)",
+    "cannot_be_closed_by_url",
+)
 
 T = TypeVar("T")
 

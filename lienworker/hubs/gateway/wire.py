@@ -225,7 +225,7 @@ class RawFailure:
 
 @dataclass(frozen=True, slots=True)
 class ClosedReply:
-    """`success` false: unknown, already closed, or another worker's. There is nothing left to do in any case."""
+    """`success` false: unknown, already closed, or another worker's."""
 
     success: bool
 

@@ -154,7 +154,7 @@ def test_an_id_that_cannot_be_closed_by_url_is_said_so_without_a_call(gateway: R
         outcome = _with(gateway, act)
         assert isinstance(outcome, Refused)
         assert (outcome.status, outcome.reason) == (None, "cannot_be_closed_by_url")
-        assert "cannot be closed by URL" in outcome.words
+        assert "a / or half a character" in outcome.words
     assert gateway.state.requests == []
 
 
