@@ -168,7 +168,7 @@ class GatewayClient:
             return outcome
         if isinstance(outcome.reply, wire.RawFailure):
             return Unavailable(Kind.FAILED, f"HTTP 200 with an error: {self._scrub(outcome.reply.message)}")
-        return Accepted(outcome.reply)
+        return Accepted(replace(outcome.reply, name=name))
 
     @counted("results")
     async def submit_results(self, items: Sequence[Mapping[str, Any]]) -> Outcome[wire.ResultsReply]:

@@ -8,7 +8,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -18,7 +18,7 @@ from yarl import URL
 from lienworker.fetching.failures import FetchError
 from lienworker.fetching.reply import read_body
 from lienworker.hubs.gateway.outcomes import Kind, Outcome, Refused, Unavailable
-from lienworker.hubs.gateway.wire import error_words, plain_words, raw_name, retry_after
+from lienworker.hubs.gateway.wire import error_words, hashed_raw_name, plain_words, raw_name, retry_after
 
 #: No more is read of a reply that brings nothing but words.
 ERROR_BODY = 65_536
@@ -214,7 +214,7 @@ _KEYS = ("platform", "state", "county", "parcel_id")
 
 
 def raw_form(task_id: str, page: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The name and the metadata of a stored page, as `outbox.uploads.raw_pages` gives it."""
+    """Return the name and the metadata of a stored page that `outbox.uploads.raw_pages` has found."""
     keys = {name: str(page[name] or "") for name in _KEYS}
     metadata = {
         **keys,
@@ -224,8 +224,24 @@ def raw_form(task_id: str, page: Mapping[str, Any]) -> tuple[str, dict[str, Any]
         "fetched_at": page["fetched_at"],
         "content_type": page["content_type"],
     }
-    extension = ".".join(page["path"].rsplit(".", 2)[1:])
-    return raw_name(**keys, raw_sha256=page["sha256"], ext=extension), metadata
+    return raw_name(**keys, part=page["part"], raw_sha256=page["sha256"], ext=_extension(page)), metadata
+
+
+def raw_listing(pages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Return the parts of a result for its `_raw`: part, name at the Gateway, hash of the page.
+
+    A page that an earlier version has sent has no `sent_name` of its own, and has a name of that version.
+    """
+    return [{"part": page["part"], "name": _sent_name(page), "sha256": page["sha256"]} for page in pages]
+
+
+def _sent_name(page: Mapping[str, Any]) -> str:
+    keys = {name: str(page[name] or "") for name in _KEYS}
+    return page["sent_name"] or hashed_raw_name(**keys, raw_sha256=page["sha256"], ext=_extension(page))
+
+
+def _extension(page: Mapping[str, Any]) -> str:
+    return ".".join(page["path"].rsplit(".", 2)[1:])
 
 
 # Counting calls by endpoint and outcome: in memory, fetched now and then by whoever keeps the figures.

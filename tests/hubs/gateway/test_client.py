@@ -62,9 +62,9 @@ def test_a_capacity_over_100_is_asked_as_100(gateway: ReferenceGateway) -> None:
 def test_a_raw_file_arrives_byte_for_byte_under_its_name(gateway: ReferenceGateway, tmp_path: Path) -> None:
     page = tmp_path / "page.html.gz"
     page.write_bytes(gzip.compress(b"<html>" * 100_000))
-    name = raw_name("demo", "FL", "Juniper", "P-1", "ab" * 32, ".html.gz")
+    name = raw_name("demo", "FL", "Juniper", "P-1", "page", "ab" * 32, ".html.gz")
     outcome = _with(gateway, lambda client: client.upload_raw(page, name, {"parcel_id": "P-1", "odd": float("nan")}))
-    assert outcome == Accepted(RawReply(f"raw/{name}"))
+    assert outcome == Accepted(RawReply(f"raw/{name}", name))
     assert gateway.state.raw_content(name) == page.read_bytes()
     assert json.loads(gateway.state.raw_files[name].metadata) == {"parcel_id": "P-1", "odd": None}
 
@@ -73,7 +73,7 @@ def test_a_large_raw_file_is_streamed_and_arrives_byte_for_byte(gateway: Referen
     page = tmp_path / "page.html.gz"
     page.write_bytes(random.Random(1).randbytes(3 * MEBIBYTE + 7))
     outcome = _with(gateway, lambda client: client.upload_raw(page, "large.html.gz", {}))
-    assert outcome == Accepted(RawReply("raw/large.html.gz"))
+    assert outcome == Accepted(RawReply("raw/large.html.gz", "large.html.gz"))
     assert gateway.state.raw_content("large.html.gz") == page.read_bytes()
 
 
