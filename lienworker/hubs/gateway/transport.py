@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
 import re
 import threading
@@ -17,7 +18,7 @@ from yarl import URL
 
 from lienworker.fetching.failures import FetchError
 from lienworker.fetching.reply import read_body
-from lienworker.hubs.gateway.outcomes import Kind, Outcome, Refused, Unavailable
+from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
 from lienworker.hubs.gateway.wire import error_words, hashed_raw_name, plain_words, raw_name, retry_after
 
 #: No more is read of a reply that brings nothing but words.
@@ -34,6 +35,7 @@ class Exchange:
     headers: Mapping[str, str]
     body: bytes
     broken: Unavailable | None = None
+    request_id: str = ""
 
 
 class Transport:
@@ -250,6 +252,8 @@ def _extension(page: Mapping[str, Any]) -> str:
 T = TypeVar("T")
 P = ParamSpec("P")
 
+logger = logging.getLogger(__name__)
+
 
 class Calls:
     """How many calls came to what since it was last asked. Calls end on one thread and are taken by another."""
@@ -284,7 +288,7 @@ def counted(
     [Callable[Concatenate[Client, P], Awaitable[Outcome[T]]]],
     Callable[Concatenate[Client, P], Coroutine[Any, Any, Outcome[T]]],
 ]:
-    """For the methods of a client: notes what each call came to."""
+    """Decorate a method of a client: count what each call came to, and log each that failed."""
 
     def wrap(
         method: Callable[Concatenate[Client, P], Awaitable[Outcome[T]]],
@@ -293,11 +297,20 @@ def counted(
         async def call(self: Client, /, *args: P.args, **more: P.kwargs) -> Outcome[T]:
             outcome = await method(self, *args, **more)
             self.calls.note(endpoint, outcome)
+            if not isinstance(outcome, Accepted):
+                log_call(endpoint, outcome.words, outcome.request_id)
             return outcome
 
         return call
 
     return wrap
+
+
+def log_call(endpoint: str, words: str, request_id: str) -> None:
+    """Log a call that failed, unless it was never sent, with the id by which it is found in the Gateway's own log."""
+    if request_id:
+        extra = {"action": "gateway_call", "endpoint": endpoint, "request_id": request_id}
+        logger.info("%s: %s (request %s)", endpoint, plain_words(words), request_id, extra=extra)
 
 
 def word_of(outcome: Outcome[Any]) -> str:

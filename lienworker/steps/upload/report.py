@@ -34,24 +34,27 @@ def store_reports(context: UploadContext, outcomes: Sequence[tuple[Claimed, Outc
     with write("report_failure"):
         for row, outcome in outcomes:
             if isinstance(outcome, Accepted):
-                _end_or_try_again(row, outcome.reply, context.first_delay)
+                _end_or_try_again(row, outcome, context.first_delay)
         verdict = settle_calls("tasks", outcomes, context.first_delay)
     context.bounds.report.adjust(len(outcomes), verdict.batch)
 
 
-def _end_or_try_again(row: Claimed, reply: ClosedReply, first_delay: float) -> None:
+def _end_or_try_again(row: Claimed, answer: Accepted[ClosedReply], first_delay: float) -> None:
     """`success: false` for a task that was handed to us is odd, but nothing that a third call could change.
 
     It is what the Gateway says where a reply was lost and the task is closed already, and where the worker id changed.
     """
-    if reply.success:
+    if answer.reply.success:
         end(row)
     elif not row.attempts:
         retry_later(row, now_ms() + int(1000 * first_delay), _NOT_CLOSED, fingerprint(_NOT_CLOSED))
     elif end(row, reason=_NOT_CLOSED):
-        words = "the Gateway did not close task %s: it is closed there already, or booked under another WORKER_ID"
-        extra = about_task("report", row.task_id, row.topic, reason=_NOT_CLOSED)
-        after_commit(lambda: logger.warning(words, row.task_id, extra=extra))
+        words = (
+            "the Gateway did not close task %s: it is closed there already, or booked under another WORKER_ID"
+            " (request %s)"
+        )
+        extra = about_task("report", row.task_id, row.topic, reason=_NOT_CLOSED, request_id=answer.request_id)
+        after_commit(lambda: logger.warning(words, row.task_id, answer.request_id, extra=extra))
 
 
 class ReportLane:

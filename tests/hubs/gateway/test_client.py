@@ -59,6 +59,14 @@ def test_a_capacity_over_100_is_asked_as_100(gateway: ReferenceGateway) -> None:
     assert gateway.state.requests[0].query == "capacity=100&platforms=demo"
 
 
+def test_a_platform_that_is_named_often_brings_a_hundred_tasks_in_one_call(gateway: ReferenceGateway) -> None:
+    gateway.enqueue(*(task(n) for n in range(100)))
+    outcome = _with(gateway, lambda client: client.work(100, ["demo"] * 100))
+    assert isinstance(outcome, Accepted)
+    assert len(outcome.reply.tasks) == 100
+    assert len(gateway.state.calls("work")) == 1
+
+
 def test_a_raw_file_arrives_byte_for_byte_under_its_name(gateway: ReferenceGateway, tmp_path: Path) -> None:
     page = tmp_path / "page.html.gz"
     page.write_bytes(gzip.compress(b"<html>" * 100_000))

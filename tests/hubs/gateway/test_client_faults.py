@@ -381,3 +381,34 @@ def test_with_every_fault_at_once_each_call_still_has_an_outcome(gateway: Refere
     assert 60 < len(failed) < 250
     assert not any(isinstance(outcome, Refused) for outcome in outcomes)
     assert {outcome.kind for outcome in failed} >= {Kind.RESET, Kind.GARBAGE, Kind.AUTH, Kind.RATE_LIMITED}
+
+
+@pytest.mark.parametrize("endpoint", CALLS)
+def test_every_failure_is_logged_with_the_id_that_the_gateway_has_in_its_log(
+    gateway: ReferenceGateway, caplog: pytest.LogCaptureFixture, endpoint: str
+) -> None:
+    gateway.fault("503", count=1)
+    with caplog.at_level("INFO"):
+        outcome = unavailable(gateway, CALLS[endpoint])
+    (request,) = gateway.state.requests
+    assert outcome.request_id == request.request_id
+    assert len(request.request_id) == 16
+    (line,) = [record for record in caplog.records if record.name.startswith("lienworker.")]
+    assert f"HTTP 503: service unavailable (request {request.request_id})" in line.message
+
+
+def test_a_call_that_gets_no_answer_has_an_id_and_each_call_another(gateway: ReferenceGateway) -> None:
+    gateway.fault("down")
+    ids = {unavailable(gateway, CALLS["results"]).request_id for _ in range(3)}
+    assert ids == {request.request_id for request in gateway.state.requests}
+    assert len(ids) == 3
+
+
+def test_results_that_were_not_stored_are_logged(gateway: ReferenceGateway, caplog: pytest.LogCaptureFixture) -> None:
+    gateway.fault("parcels", names=["P-1"])
+    with caplog.at_level("INFO"):
+        outcome_of(gateway, lambda client: client.submit_results(items(3)))
+    request_id = gateway.state.requests[0].request_id
+    (line,) = [record.message for record in caplog.records if record.name.startswith("lienworker.")]
+    assert line.startswith("results: 1 of 3 results were not stored: P-1: ERROR")
+    assert line.endswith(f"(request {request_id})")
