@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, execute, execute_many, one_row
@@ -127,6 +127,11 @@ def end_all(rows: Sequence[Claimed]) -> set[int]:
         f" WHERE {_THESE} AND lease_token = ? AND state = 'leased' RETURNING id"
     )
     return {row_id for (row_id,) in all_rows(sql, (now_ms(), json.dumps([row.id for row in rows]), rows[0].token))}
+
+
+def record_names(names: Mapping[int, str]) -> None:
+    """Keep with each row of a raw file under which name the hub has it."""
+    execute_many("UPDATE outbox SET payload = json_object('name', ?) WHERE id = ?", [(n, i) for i, n in names.items()])
 
 
 def give_back(rows: Iterable[Claimed], *, not_before: int = 0) -> list[Claimed]:

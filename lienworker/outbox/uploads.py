@@ -149,9 +149,11 @@ def _record_failure(row: Claimed, reason: str, words: str, *, tries: int = 1) ->
         results.record_sync_failure(row.task_id, row.generation, words, tries=tries)
 
 
-def raws_delivered(rows: Sequence[Claimed]) -> None:
-    """The Gateway has these raw files: now their results may go."""
-    transitions.unblock_results(transitions.end_all(rows))
+def raws_delivered(rows: Sequence[tuple[Claimed, str]]) -> None:
+    """End rows whose raw files the Gateway has, with the names that they have there: now their results may go."""
+    ended = transitions.end_all([row for row, _ in rows])
+    transitions.record_names({row.id: name for row, name in rows if row.id in ended})
+    transitions.unblock_results(ended)
 
 
 def release_result(row: Claimed) -> None:
@@ -179,13 +181,31 @@ def results_delivered(rows: Sequence[Claimed]) -> list[str]:
 def raw_pages(ids: Sequence[int]) -> dict[int, dict[str, Any]]:
     """What there is to say about the raw files of rows, by row; none for one whose result was replaced."""
     found = dict_rows(
-        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.path, p.url, p.sha256, p.fetched_at, p.content_type"
-        " FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
+        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.part, p.path, p.url, p.sha256, p.fetched_at,"
+        " p.content_type FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
         " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
         " LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.part = ?",
         (json.dumps(list(ids)), PAGE),
     )
     return {row["id"]: row for row in found}
+
+
+def sent_pages(ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """Return the pages behind results whose raw files the Gateway has, by the results' rows."""
+    found = dict_rows(
+        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.part, p.path, p.sha256,"
+        " json_extract(raw.payload, '$.name') AS sent_name"
+        " FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
+        " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
+        " JOIN outbox raw ON raw.task_id = o.task_id AND raw.generation = o.generation"
+        " AND raw.topic = 'upload_raw' AND raw.state = 'delivered'"
+        " JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.part = ?",
+        (json.dumps(list(ids)), PAGE),
+    )
+    pages: dict[int, list[dict[str, Any]]] = {}
+    for page in found:
+        pages.setdefault(page["id"], []).append(page)
+    return pages
 
 
 class UploadLane(Lane):

@@ -58,6 +58,7 @@ def test_parked_counts_what_is_parked(here: Desk) -> None:
 @pytest.mark.parametrize("form", ["pause", {"command": "PAUSE"}, {"name": "pause", "why": "x"}])
 def test_a_pause_is_obeyed_and_a_resume_too(here: Desk, gateway: ReferenceGateway, form: Any) -> None:
     here.add(2)
+    gateway.configure(sends_commands=True)
     gateway.command(form)
     here.heartbeat()
     assert [(lane, cause) for lane, cause, _, _ in pauses()] == [("fetch", "gateway"), ("intake", "gateway")]
@@ -71,6 +72,7 @@ def test_a_pause_is_obeyed_and_a_resume_too(here: Desk, gateway: ReferenceGatewa
 def test_an_operators_pause_is_not_ended_by_the_gateway(here: Desk, gateway: ReferenceGateway) -> None:
     with write("test"):
         execute("INSERT INTO pauses VALUES ('fetch', 'operator', '', '')")
+    gateway.configure(sends_commands=True)
     gateway.command("pause", "resume")
     here.heartbeat()
     assert [cause for _, cause, _, _ in pauses()] == ["operator"]
@@ -78,6 +80,7 @@ def test_an_operators_pause_is_not_ended_by_the_gateway(here: Desk, gateway: Ref
 
 @pytest.mark.parametrize("command", ["dance", {}, 12, None, ["pause"], "x" * 10_000, json.loads('"\\ud800"'), "a\0b"])
 def test_an_unknown_command_is_shown_and_harmless(here: Desk, gateway: ReferenceGateway, command: Any) -> None:
+    gateway.configure(sends_commands=True)
     gateway.command(command, "pause")
     here.heartbeat()
     assert "pause" in (fact(COMMANDS) or "")
@@ -119,6 +122,7 @@ def test_a_heartbeat_that_failed_is_tried_again_before_two_minutes_are_over(
 
 def test_what_a_heartbeat_came_to_is_told(here: Desk, gateway: ReferenceGateway) -> None:
     assert set(last_heartbeat().values()) == {None}
+    gateway.configure(sends_commands=True)
     gateway.command("dance")
     before = rfc3339()
     here.heartbeat()

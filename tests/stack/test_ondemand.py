@@ -63,6 +63,7 @@ def test_heartbeats_come_and_commands_are_obeyed(stack: Node, gateway: Reference
     wait_until(lambda: len(gateway.state.heartbeats) >= 2)
     beat = gateway.state.heartbeats[-1].body
     assert set(beat["queue_depth"]) == {"pending", "processing", "completed", "failed", "unsynced", "parked"}
+    gateway.configure(sends_commands=True)
     gateway.command("pause")
     wait_until(lambda: stack.json("status")["pauses"])
     gateway.command("resume")

@@ -233,8 +233,8 @@ def test_nothing_is_taken_while_intake_is_paused(here: Desk, gateway: ReferenceG
     assert one_row("SELECT count(*) FROM tasks") == (1,)
 
 
-def test_a_poisoned_queue_does_not_stop_uploads(here: Desk, gateway: ReferenceGateway) -> None:
-    gateway.enqueue({"poison": True, "platform": "demo"})
+def test_a_queue_that_fails_does_not_stop_uploads(here: Desk, gateway: ReferenceGateway) -> None:
+    broken = gateway.fault("500", endpoint="work")
     here.add(5)
     here.collect_until(lambda: here.breaker("work")["is_open"])
     here.collect(0.3)
@@ -242,7 +242,7 @@ def test_a_poisoned_queue_does_not_stop_uploads(here: Desk, gateway: ReferenceGa
     assert len(gateway.state.results) == 5
     assert here.breaker("work")["is_open"]
     assert 2 <= len(gateway.state.calls("work")) < 10  # backing off
-    gateway.state.remove_poison()
+    gateway.clear_faults(broken)
     gateway.enqueue(wire("after"))
     here.collect_until(lambda: not here.breaker("work")["is_open"])
     assert task("after")

@@ -324,6 +324,7 @@ def test_heartbeats_that_the_gateway_does_not_take_are_a_warning_and_its_wishes_
     from lienworker.testing.gateway import reference_gateway
 
     with reference_gateway() as gateway:
+        gateway.configure(sends_commands=True)
         gateway.command("dance <b>")
         node.settings |= {"GATEWAY_URL": gateway.url, "GATEWAY_TOKEN": gateway.token, "LIENWORKER_HEARTBEAT": "1"}
         process = node.start("up", LIENWORKER_WEB_PORT="0")

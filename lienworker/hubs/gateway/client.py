@@ -30,6 +30,7 @@ from lienworker.hubs.gateway.transport import (
     UploadForm,
     counted,
     judge_status,
+    log_call,
     said,
     upload_form,
 )
@@ -44,7 +45,12 @@ LARGEST_CAPACITY = 100
 _LARGEST_REPLIES = {"gateway_work": 16 * MEBIBYTE, "gateway_results": MEBIBYTE, "gateway_heartbeat": MEBIBYTE // 4}
 _JSON = {"Content-Type": "application/json"}
 _NOTHING: Mapping[str, str] = {}
-_UNCLOSABLE = Refused(None, "this task id cannot be closed by URL", "cannot_be_closed_by_url")
+_UNCLOSABLE = Refused(
+    None,
+    "a task cannot be closed by URL if its id is empty, is . or .., or has a / or half a character in it: it stays"
+    " booked at the Gateway until it is taken out of its Redis by hand (see docs/operations.md)",
+    "cannot_be_closed_by_url",
+)
 
 T = TypeVar("T")
 
@@ -121,7 +127,10 @@ class GatewayClient:
 
     @counted("work")
     async def work(self, capacity: int, platforms: Sequence[str]) -> Outcome[WorkReply]:
-        """Takes tasks. With no capacity or no platform nothing is asked: the Gateway would hand out its own choice."""
+        """Take tasks; a platform that is named n times brings up to n tasks of each priority.
+
+        With no capacity or no platform nothing is asked: the Gateway would hand out its own choice.
+        """
         if capacity < 1 or not platforms:
             return Accepted(WorkReply((), RETRY_WITHOUT_TASKS))
         query = [("capacity", str(min(capacity, LARGEST_CAPACITY))), *(("platforms", name) for name in platforms)]
@@ -142,7 +151,7 @@ class GatewayClient:
         """Reads it in a thread: the loop has pages and uploads to attend to. What arrived whole is kept here, too."""
         is_cut = exchange.broken is not None
         reply = await asyncio.to_thread(salvage_work, exchange.body, cut=is_cut)
-        return Accepted(reply) if reply else exchange.broken or self._garbage(exchange)
+        return Accepted(reply) if reply else self._judged(exchange) or self._garbage(exchange)
 
     @counted("raw")
     async def upload_raw(
@@ -162,8 +171,9 @@ class GatewayClient:
         if not isinstance(outcome, Accepted):
             return outcome
         if isinstance(outcome.reply, wire.RawFailure):
-            return Unavailable(Kind.FAILED, f"HTTP 200 with an error: {self._scrub(outcome.reply.message)}")
-        return Accepted(outcome.reply)
+            words = f"HTTP 200 with an error: {self._scrub(outcome.reply.message)}"
+            return Unavailable(Kind.FAILED, words, request_id=exchange.request_id)
+        return Accepted(replace(outcome.reply, name=name))
 
     @counted("results")
     async def submit_results(self, items: Sequence[Mapping[str, Any]]) -> Outcome[wire.ResultsReply]:
@@ -179,7 +189,11 @@ class GatewayClient:
             reply = wire.parse_results(value, len(items))
             return reply and replace(reply, errors=tuple(map(self._scrub, reply.errors)))
 
-        return await self._call("gateway_results", "POST", "/internal/results", self._timeouts.results, parse, body)
+        outcome = await self._call("gateway_results", "POST", "/internal/results", self._timeouts.results, parse, body)
+        if isinstance(outcome, Accepted) and not outcome.reply.all_stored:
+            words = f"{len(items) - outcome.reply.stored} of {len(items)} results were not stored"
+            log_call("results", ": ".join((words, *outcome.reply.errors[:1])), outcome.request_id)
+        return outcome
 
     @counted("tasks")
     async def complete(self, task_id: str) -> Outcome[wire.ClosedReply]:
@@ -204,7 +218,7 @@ class GatewayClient:
         exchange = await self._send("gateway_health", "GET", url, self._timeouts.health, with_token=False)
         if isinstance(exchange, Unavailable):
             return exchange
-        verdict = judge_status(exchange, self._scrub)
+        verdict = self._judged(exchange)
         return verdict or Accepted(HealthReply(exchange.status, said(exchange, self._scrub)))
 
     async def check_token(self) -> Outcome[TokenReply]:
@@ -219,7 +233,7 @@ class GatewayClient:
                 return exchange
             self.date = exchange.headers.get("Date")
             if exchange.status != expected:
-                return judge_status(exchange, self._scrub) or _no_gateway(exchange.status, expected)
+                return self._judged(exchange) or _no_gateway(exchange, expected)
         return Accepted(TokenReply(self.date))
 
     async def _send_file(self, content: bytes | BinaryIO, form: UploadForm) -> Exchange | Unavailable:
@@ -262,15 +276,21 @@ class GatewayClient:
         limits = aiohttp.ClientTimeout(
             total=seconds, sock_connect=self._timeouts.connect, sock_read=min(seconds, self._timeouts.idle)
         )
-        sent = {**self._headers, **headers} if with_token else headers
+        request_id = os.urandom(8).hex()
+        sent = {**(self._headers if with_token else {}), **headers, "X-Request-ID": request_id}
         failpoint(point, "before_request")
         limit = min(_LARGEST_REPLIES.get(point, ERROR_BODY), self._max_reply_bytes)
         exchange = await self._transport.exchange(method, url, headers=sent, timeout=limits, limit=limit, data=data)
         failpoint(point, "after_reply")
-        return exchange
+        return replace(exchange, request_id=request_id)
+
+    def _judged(self, exchange: Exchange) -> Refused | Unavailable | None:
+        """Return who is to blame for a status or a broken reply; None where the body must tell."""
+        verdict = judge_status(exchange, self._scrub) or exchange.broken
+        return verdict and replace(verdict, request_id=exchange.request_id)
 
     def _judge(self, exchange: Exchange, parse: Callable[[Any], T | None]) -> Outcome[T]:
-        verdict = judge_status(exchange, self._scrub) or exchange.broken
+        verdict = self._judged(exchange)
         if verdict is not None:
             return verdict
         try:
@@ -278,12 +298,13 @@ class GatewayClient:
         except ValueError:
             reply = None
         if reply is not None:
-            return Accepted(reply)
+            return Accepted(reply, exchange.request_id)
         return self._garbage(exchange)
 
     def _garbage(self, exchange: Exchange) -> Unavailable:
         words = said(exchange, self._scrub) or "empty"
-        return Unavailable(Kind.GARBAGE, f"HTTP {exchange.status} that a Gateway does not give: {words}")
+        words = f"HTTP {exchange.status} that a Gateway does not send: {words}"
+        return Unavailable(Kind.GARBAGE, words, request_id=exchange.request_id)
 
     def _url(self, path: str) -> URL:
         # Already encoded: a task id with `%2e` or `;` in it must arrive as it is.
@@ -310,8 +331,9 @@ def _content(path: str | Path) -> bytes | BinaryIO:
         return file.read()
 
 
-def _no_gateway(status: int, expected: int) -> Unavailable:
-    return Unavailable(Kind.GARBAGE, f"HTTP {status} where a Gateway says {expected}: is this a Gateway?")
+def _no_gateway(exchange: Exchange, expected: int) -> Unavailable:
+    words = f"HTTP {exchange.status} where a Gateway says {expected}: is this a Gateway?"
+    return Unavailable(Kind.GARBAGE, words, request_id=exchange.request_id)
 
 
 def _header_value(what: str, value: str) -> str:

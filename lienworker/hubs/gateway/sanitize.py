@@ -85,6 +85,20 @@ def fit_stored(item: Mapping[str, Any], data: str) -> FitResult | Unfit:
     return FitResult(WrittenItem(about, f'{head[:-1]},"data":{data}}}'), fitted.changes)
 
 
+def with_raw(data: str, listing: Sequence[Mapping[str, str]]) -> str:
+    """Return a result's data, as JSON text, with its raw files under `_raw`.
+
+    That is added when a result is sent, and only then: exports and comparisons are of what was scraped.
+    """
+    if not listing or not data.startswith("{"):
+        return data
+    if '"_raw"' in data:  # a page has such a field of its own: the files win
+        return json.dumps({**json.loads(data), "_raw": listing})
+    files = json.dumps(listing, separators=(",", ":"))
+    rest = data[1:].lstrip()
+    return f'{{"_raw":{files}{"" if rest == "}" else ","}{rest}'
+
+
 def results_body(items: Sequence[Mapping[str, Any]]) -> bytes:
     """The body of a call of `/internal/results`. Raises ValueError or TypeError for what is no JSON."""
     return f"[{','.join(map(_written, items))}]".encode("ascii")

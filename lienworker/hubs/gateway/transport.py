@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
 import re
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -17,8 +18,8 @@ from yarl import URL
 
 from lienworker.fetching.failures import FetchError
 from lienworker.fetching.reply import read_body
-from lienworker.hubs.gateway.outcomes import Kind, Outcome, Refused, Unavailable
-from lienworker.hubs.gateway.wire import error_words, plain_words, raw_name, retry_after
+from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
+from lienworker.hubs.gateway.wire import error_words, hashed_raw_name, plain_words, raw_name, retry_after
 
 #: No more is read of a reply that brings nothing but words.
 ERROR_BODY = 65_536
@@ -34,6 +35,7 @@ class Exchange:
     headers: Mapping[str, str]
     body: bytes
     broken: Unavailable | None = None
+    request_id: str = ""
 
 
 class Transport:
@@ -214,7 +216,7 @@ _KEYS = ("platform", "state", "county", "parcel_id")
 
 
 def raw_form(task_id: str, page: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The name and the metadata of a stored page, as `outbox.uploads.raw_pages` gives it."""
+    """Return the name and the metadata of a stored page that `outbox.uploads.raw_pages` has found."""
     keys = {name: str(page[name] or "") for name in _KEYS}
     metadata = {
         **keys,
@@ -224,8 +226,24 @@ def raw_form(task_id: str, page: Mapping[str, Any]) -> tuple[str, dict[str, Any]
         "fetched_at": page["fetched_at"],
         "content_type": page["content_type"],
     }
-    extension = ".".join(page["path"].rsplit(".", 2)[1:])
-    return raw_name(**keys, raw_sha256=page["sha256"], ext=extension), metadata
+    return raw_name(**keys, part=page["part"], raw_sha256=page["sha256"], ext=_extension(page)), metadata
+
+
+def raw_listing(pages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Return the parts of a result for its `_raw`: part, name at the Gateway, hash of the page.
+
+    A page that an earlier version has sent has no `sent_name` of its own, and has a name of that version.
+    """
+    return [{"part": page["part"], "name": _sent_name(page), "sha256": page["sha256"]} for page in pages]
+
+
+def _sent_name(page: Mapping[str, Any]) -> str:
+    keys = {name: str(page[name] or "") for name in _KEYS}
+    return page["sent_name"] or hashed_raw_name(**keys, raw_sha256=page["sha256"], ext=_extension(page))
+
+
+def _extension(page: Mapping[str, Any]) -> str:
+    return ".".join(page["path"].rsplit(".", 2)[1:])
 
 
 # Counting calls by endpoint and outcome: in memory, fetched now and then by whoever keeps the figures.
@@ -233,6 +251,8 @@ def raw_form(task_id: str, page: Mapping[str, Any]) -> tuple[str, dict[str, Any]
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+logger = logging.getLogger(__name__)
 
 
 class Calls:
@@ -268,7 +288,7 @@ def counted(
     [Callable[Concatenate[Client, P], Awaitable[Outcome[T]]]],
     Callable[Concatenate[Client, P], Coroutine[Any, Any, Outcome[T]]],
 ]:
-    """For the methods of a client: notes what each call came to."""
+    """Decorate a method of a client: count what each call came to, and log each that failed."""
 
     def wrap(
         method: Callable[Concatenate[Client, P], Awaitable[Outcome[T]]],
@@ -277,11 +297,20 @@ def counted(
         async def call(self: Client, /, *args: P.args, **more: P.kwargs) -> Outcome[T]:
             outcome = await method(self, *args, **more)
             self.calls.note(endpoint, outcome)
+            if not isinstance(outcome, Accepted):
+                log_call(endpoint, outcome.words, outcome.request_id)
             return outcome
 
         return call
 
     return wrap
+
+
+def log_call(endpoint: str, words: str, request_id: str) -> None:
+    """Log a call that failed, unless it was never sent, with the id by which it is found in the Gateway's own log."""
+    if request_id:
+        extra = {"action": "gateway_call", "endpoint": endpoint, "request_id": request_id}
+        logger.info("%s: %s (request %s)", endpoint, plain_words(words), request_id, extra=extra)
 
 
 def word_of(outcome: Outcome[Any]) -> str:

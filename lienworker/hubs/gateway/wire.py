@@ -10,6 +10,7 @@ import json
 import math
 import re
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
@@ -18,6 +19,11 @@ from typing import Any
 from urllib.parse import quote
 
 _EXTENSION = re.compile(r"(\.[a-z0-9]{1,8}){1,3}")
+#: What a raw file's name has no room for: dots in a row, and all but letters, digits and single dots.
+_UNNAMABLE = re.compile(r"\.{2,}|[^A-Za-z0-9.]+")
+#: Characters for platform, state, county, parcel and part. With 24 digits and an extension that makes 200 at most.
+_NAME_LENGTHS = (24, 8, 32, 56, 24)
+_NAME_DIGITS = 24
 
 
 def result_item(
@@ -68,27 +74,47 @@ def heartbeat_body(
     return {**(extra or {}), **contract}
 
 
-def raw_name(platform: str, state: str, county: str, parcel_id: str, raw_sha256: str, ext: str) -> str:
-    """A raw file's name at the Gateway, where all workers share one flat folder and a same name overwrites.
+def raw_name(platform: str, state: str, county: str, parcel_id: str, part: str, raw_sha256: str, ext: str) -> str:
+    """Return a raw file's name at the Gateway, where all workers share one flat folder and a same name overwrites.
 
-    A JSON list is the join: no two different tuples read the same. 64 hex digits and an extension such as
-    `.html.gz` stay far below the 200 bytes at which the Gateway cuts a name (and its extension) off.
+    It stores neither task id, hash nor metadata, so the name is all by which a person finds a parcel's page there. The
+    digits at its end make it unique. It is never longer than the 200 bytes at which the Gateway cuts a name (and its
+    extension) off, and has nothing in it that the Gateway takes out.
     """
+    parts = (platform, state, county, parcel_id, part)
+    shown = filter(None, map(_name_part, parts, _NAME_LENGTHS))
+    # A JSON list is the join: no two different tuples read the same.
+    digest = hashlib.sha256(json.dumps([*parts, raw_sha256]).encode("ascii")).hexdigest()
+    return "_".join((*shown, digest[:_NAME_DIGITS])) + _name_suffix(ext)
+
+
+def hashed_raw_name(platform: str, state: str, county: str, parcel_id: str, raw_sha256: str, ext: str) -> str:
+    """Return the name under which raw files were sent up to version 0.1: what was sent keeps it."""
     identity = json.dumps([platform, state, county, parcel_id, raw_sha256])
+    return hashlib.sha256(identity.encode("ascii")).hexdigest() + _name_suffix(ext)
+
+
+def _name_part(text: str, length: int) -> str:
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return _UNNAMABLE.sub(lambda found: "." if set(found[0]) == {"."} else "-", plain)[:length].strip(".-")
+
+
+def _name_suffix(ext: str) -> str:
     suffix = "." + ext.lower().lstrip(".")
-    kept = suffix if _EXTENSION.fullmatch(suffix) else ".bin"
-    return hashlib.sha256(identity.encode("ascii")).hexdigest() + kept
+    return suffix if _EXTENSION.fullmatch(suffix) else ".bin"
 
 
 def task_segment(task_id: str) -> str | None:
-    """A task id as one segment of a path; None where no URL can name it.
+    """Return a task id as one segment of a path; None where no URL can name it.
 
-    A `/` ends the segment however it is written, and `.` and `..` are walked, not named.
+    A `/` ends the segment however it is written, and `.` and `..` are walked, not named. All else is written as Go's
+    `URL.EscapedPath` writes it: the Gateway decodes a path only if it would encode it the same way, and otherwise looks
+    for a task whose id is the encoded text.
     """
     if task_id in {"", ".", ".."} or "/" in task_id:
         return None
     try:
-        return quote(task_id, safe="")
+        return quote(task_id, safe="$&+,:;=@")
     except UnicodeEncodeError:  # half a character
         return None
 
@@ -209,9 +235,10 @@ class ResultsReply:
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """Where the Gateway says it put a raw file."""
+    """Where the Gateway says it put a raw file, and the name under which it was sent."""
 
     path: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +250,7 @@ class RawFailure:
 
 @dataclass(frozen=True, slots=True)
 class ClosedReply:
-    """`success` false: unknown, already closed, or another worker's. There is nothing left to do in any case."""
+    """`success` false: unknown, already closed, or another worker's."""
 
     success: bool
 

@@ -109,7 +109,9 @@ def store_raws(context: UploadContext, outcomes: Sequence[tuple[Claimed, Outcome
     if not outcomes:
         return
     with write("upload_raw"):
-        uploads.raws_delivered([row for row, outcome in outcomes if isinstance(outcome, Accepted)])
+        uploads.raws_delivered(
+            [(row, outcome.reply.name) for row, outcome in outcomes if isinstance(outcome, Accepted)]
+        )
         verdict = settle_calls("raw", outcomes, context.first_delay)
     context.bounds.raw.adjust(len(outcomes), verdict.batch)
 

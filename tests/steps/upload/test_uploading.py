@@ -17,6 +17,7 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, execute, one_row, write
 from lienworker.hubs.gateway.outcomes import Kind, Unavailable
 from lienworker.hubs.gateway.sanitize import FitResult, fit_stored
+from lienworker.hubs.gateway.wire import hashed_raw_name
 from lienworker.maintenance.clocks import forgive_clock_jumps
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.breaker import Failure
@@ -73,9 +74,34 @@ def test_a_raw_file_arrives_as_it_is_on_disk_under_a_plain_unique_name(here: Des
     (path,) = one_row("SELECT path FROM pages")
     assert gateway.state.raw_content(raw.name) == (here.runtime.folder.root / path).read_bytes()
     assert raw.name == raw.sent_name
-    assert raw.name.isascii()
+    assert raw.name.startswith("demo_XX_a-b_u-xxx")
     assert raw.name.endswith(".html.gz")
     assert json.loads(raw.metadata)["task_id"] == "p1"
+
+
+def test_a_result_names_its_raw_files_when_it_is_sent_and_nowhere_else(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(1)
+    here.upload()
+    (raw,) = gateway.state.raw_uploads
+    (sent,) = gateway.state.results.values()
+    data, sha256 = one_row("SELECT data, sha256 FROM results JOIN pages USING (task_id)")
+    assert sent.data == {**json.loads(data), "_raw": [{"part": "page", "name": raw.name, "sha256": sha256}]}
+    assert "_raw" not in json.loads(data)
+
+
+def test_what_was_sent_keeps_its_name(here: Desk, gateway: ReferenceGateway) -> None:
+    """An earlier version has sent the file, under another name; its result goes today."""
+    here.add(2)
+    gateway.fault("503", endpoint="results")
+    here.upload()
+    with write("test"):
+        execute("UPDATE outbox SET payload = NULL WHERE topic = 'upload_raw' AND task_id = 'p1'")
+    gateway.clear_faults()
+    here.upload_until()
+    names = {key[0]: row.data["_raw"][0]["name"] for key, row in gateway.state.results.items() if row.data}
+    sha256 = one_row("SELECT sha256 FROM pages WHERE task_id = 'p1'")[0]
+    assert names["p-1"] == hashed_raw_name("demo", "XX", "Juniper", "p-1", sha256, "html.gz")
+    assert names["p-2"] in gateway.state.raw_files
 
 
 def test_two_parcels_with_the_same_page_have_two_raw_files(
@@ -221,7 +247,7 @@ def test_one_item_that_spoils_its_batch_with_a_400_is_parked_and_the_rest_delive
     here.add(140)
     here.upload()
     assert here.states("upload_result") == {"delivered": 139, "parked": 1}
-    assert "invalid request body" in here.errors("p70")
+    assert "invalid JSON" in here.errors("p70")
     assert len(gateway.state.results) == 139
 
 
