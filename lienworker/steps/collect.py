@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -40,6 +41,8 @@ from lienworker.store.tasks import NewTask
 #: How long a turn lasts before it is handed on through Redis, s.
 _TURN_SECONDS = 60.0
 _LOOK_SECONDS = 0.25
+#: How long tasks in hand that cannot be stored are tried again after a stop was asked for, s.
+_LAST_TRIES_SECONDS = 5.0
 #: When the Gateway wants to be asked again, in ms.
 NEXT_POLL = "collect_next_poll"
 _LONGEST_PAUSE = 3600.0
@@ -57,6 +60,8 @@ class CollectContext:
     gateway: OnLoop[GatewayClient]
     registry: Registry
     stopping: threading.Event
+    #: Held from the request of a poll until its reply is stored: the Gateway never hands those tasks out again.
+    polling: threading.Lock
     #: Tasks that may wait here; no more are asked for then.
     max_waiting: int
     #: How long a task is worth doing, h.
@@ -93,13 +98,19 @@ class Collector:
             if time.monotonic() >= self._next_poll and gate is not Gate.OPEN:
                 room = room_for_work(self._context.max_waiting)
                 if room:
-                    with short_switch_interval():  # a call brings few tasks, and the next has to wait for this one
-                        self._poll(room, is_probe=gate is Gate.PROBE)
+                    self._poll_unless_stopping(room, is_probe=gate is Gate.PROBE)
                     continue
             stopping.wait(_LOOK_SECONDS)
         if self._answered:
             with write("collect_answers"):
                 self._remember_answers()
+
+    def _poll_unless_stopping(self, room: int, *, is_probe: bool) -> None:
+        """Whoever stops this process sets `stopping` and then waits for the lock: no poll leaves after that."""
+        with self._context.polling:
+            if not self._context.stopping.is_set():
+                with short_switch_interval():  # a call brings few tasks, and the next has to wait for this one
+                    self._poll(room, is_probe=is_probe)
 
     def _poll(self, room: int, *, is_probe: bool) -> None:
         """Asks once. While tasks keep coming, the next poll is at once: a short reply does not mean an empty queue."""
@@ -162,15 +173,22 @@ class Collector:
                 close_after_poll()
 
     def _keep(self, reply: WorkReply) -> Taken:
-        """Stores the tasks; while the database takes nothing (a full disk), they are kept in hand and tried again."""
+        """Stores the tasks; while the database takes nothing (a full disk), they are kept in hand and tried again.
+
+        After a stop was asked for only for a moment: whoever waits for this process kills it in the end.
+        """
+        give_up_at = math.inf
         while True:
             try:
                 return take_work(reply.tasks, self._context.registry, self._context.task_expiry)
             except DATABASE_TROUBLE as problem:
                 words = "%d tasks in hand cannot be stored yet: %s"
                 logger.warning(words, len(reply.tasks), problem, extra={"action": "collect"})
-                if self._context.stopping.wait(_LOOK_SECONDS):
+                if self._context.stopping.is_set():
+                    give_up_at = min(give_up_at, time.monotonic() + _LAST_TRIES_SECONDS)
+                if time.monotonic() >= give_up_at:
                     raise
+                time.sleep(_LOOK_SECONDS)
 
 
 def room_for_work(max_waiting: int) -> int:
