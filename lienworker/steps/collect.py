@@ -33,6 +33,7 @@ from lienworker.outbox.registration import register_in_transaction
 from lienworker.platforms import Registry, Target
 from lienworker.steps.in_flight import OnLoop
 from lienworker.steps.lane import short_switch_interval
+from lienworker.steps.platform_rotation import PlatformRotation
 from lienworker.steps.upload.apply import close_after_poll, failure_of, settle_polls
 from lienworker.store import tasks
 from lienworker.store.counts import task_counts
@@ -48,6 +49,8 @@ NEXT_POLL = "collect_next_poll"
 _LONGEST_PAUSE = 3600.0
 #: The Gateway takes a capacity over 100 for 100, and one of 0 for 10.
 _MOST = 100
+#: Room for so many tasks is worth a call.
+_LEAST_ROOM = 20
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +87,7 @@ class Collector:
     def __init__(self, context: CollectContext) -> None:
         self._context = context
         self._client = context.gateway.open()
+        self._rotation = PlatformRotation(context.registry.names())
         # Answers that brought tasks are stored later: a transaction for each would cost more than it tells.
         self._answered: deque[Accepted[WorkReply]] = deque(maxlen=REMEMBERED)
         asked = fact(NEXT_POLL)
@@ -97,7 +101,7 @@ class Collector:
             gate = breaker.gate("work")
             if time.monotonic() >= self._next_poll and gate is not Gate.OPEN:
                 room = room_for_work(self._context.max_waiting)
-                if room:
+                if room >= least_room(self._context.max_waiting):
                     self._poll_unless_stopping(room, is_probe=gate is Gate.PROBE)
                     continue
             stopping.wait(_LOOK_SECONDS)
@@ -152,7 +156,11 @@ class Collector:
         set_fact(NEXT_POLL, str(now_ms() + int(1000 * seconds)))
 
     def _ask(self, room: int) -> Outcome[WorkReply]:
-        return self._context.gateway.wait_for(self._client.work(min(room, _MOST), self._context.registry.names()))
+        capacity = min(room, _MOST)
+        outcome = self._context.gateway.wait_for(self._client.work(capacity, self._rotation.names(capacity)))
+        if isinstance(outcome, Accepted):
+            self._rotation.learn([task.platform for task in outcome.reply.tasks], capacity)
+        return outcome
 
     def _take(self, reply: WorkReply) -> None:
         if reply.tasks:  # before anything else: the Gateway never hands them out again
@@ -197,6 +205,14 @@ def room_for_work(max_waiting: int) -> int:
         return 0
     counts = task_counts()
     return max(0, max_waiting - counts["pending"] - counts["processing"])
+
+
+def least_room(max_waiting: int) -> int:
+    """Return the room from which on a poll is worth it: the Gateway serves platforms in turn, so one has little to share.
+
+    Where little may wait, a quarter of it; what is in hand lasts until the reply comes.
+    """
+    return max(1, min(_LEAST_ROOM, max_waiting // 4))
 
 
 # Tasks from the Gateway: all of a reply into the store at once, since it never hands a task out again.
