@@ -36,7 +36,7 @@ from lienworker.steps.lane import short_switch_interval
 from lienworker.steps.platform_rotation import PlatformRotation
 from lienworker.steps.upload.apply import close_after_poll, failure_of, settle_polls
 from lienworker.store import tasks
-from lienworker.store.counts import task_counts
+from lienworker.store.counts import task_counts, undelivered
 from lienworker.store.tasks import NewTask
 
 #: How long a turn lasts before it is handed on through Redis, s.
@@ -200,17 +200,20 @@ class Collector:
 
 
 def room_for_work(max_waiting: int) -> int:
-    """Return how many more tasks this worker should take: none while intake is paused."""
+    """Return how many more tasks this worker should take: none while intake is paused.
+
+    What is done and not delivered counts: it is booked at the Gateway, which gets slower with every booking.
+    """
     if is_lane_paused("intake"):
         return 0
     counts = task_counts()
-    return max(0, max_waiting - counts["pending"] - counts["processing"])
+    return max(0, max_waiting - counts["pending"] - counts["processing"] - undelivered())
 
 
 def least_room(max_waiting: int) -> int:
-    """Return the room from which on a poll is worth it: the Gateway serves platforms in turn, so one has little to share.
+    """Return the room from which on a poll is worth it: of room for one task, one platform has all.
 
-    Where little may wait, a quarter of it; what is in hand lasts until the reply comes.
+    Where little may wait, a quarter of it: what is in hand lasts until the reply comes.
     """
     return max(1, min(_LEAST_ROOM, max_waiting // 4))
 

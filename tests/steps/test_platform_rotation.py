@@ -52,7 +52,7 @@ def test_every_platform_with_tasks_is_served_first_in_its_turn() -> None:
         served = hand_out(queues, rotation.names(1), 1)
         rotation.learn(served, 1)
         firsts += served
-    assert Counter(firsts) == {name: 3 for name in busy}
+    assert Counter(firsts) == dict.fromkeys(busy, 3)
     assert all(one != other for one, other in pairwise(firsts))
 
 
