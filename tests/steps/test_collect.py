@@ -206,7 +206,7 @@ def test_no_more_is_taken_than_there_is_room_for(tmp_path: Path, gateway: Refere
         here.collect()
         assert one_row("SELECT count(*) FROM tasks") == (10,)
         here.scrape_waiting()
-        here.upload()
+        here.upload_until()
         here.collect()
         assert one_row("SELECT count(*) FROM tasks") == (20,)
     assert gateway.state.waiting_tasks == 10
