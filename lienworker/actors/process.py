@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import queue
-import signal
 import sys
 import threading
 import time
 from contextlib import ExitStack
-from types import FrameType
 from typing import Any
 
 import redis
@@ -29,16 +26,12 @@ from lienworker.settings import Settings
 from lienworker.steps.lane import RESERVED_THREADS
 from lienworker.steps.runtime import Runtime, running
 from lienworker.steps.scrape import give_up_hanging
+from lienworker.steps.stopping import Stopping
 from lienworker.steps.watchdog import Parse
 from lienworker.store.damage import DamageInWords, record_damage
 
-#: How long a process whose parent is gone may take to commit what it has in hand, s.
+#: How long a process in which a parse hangs may take to commit what else it has in hand, s.
 _LAST_WORDS = 2.0
-#: How long one that is to end at once waits for the reply of a poll that is under way, s; with what is above, less than
-#: the 5 s within which no process of a stack outlives it.
-_LAST_REPLY = 4.0
-#: The same for one that stops in good order: a poll has a time-out of its own, and its reply is stored after that, s.
-_REPLY_PATIENCE = 36.0
 #: How long it may take at most to end for a parse that hangs, s.
 _LAST_COMMIT = 15.0
 #: The exit code of a worker whose storage cannot be used; the supervisor starts it again.
@@ -52,6 +45,7 @@ class WorkerProcess(Middleware):
 
     broker: TokenBroker
     runtime: Runtime
+    stop: Stopping
     upkeep: Upkeep
     chores: Chores
 
@@ -59,7 +53,6 @@ class WorkerProcess(Middleware):
         self._settings = settings
         self._stack = ExitStack()
         self._is_running = False
-        self._is_told = False
 
     def after_process_boot(self, broker: Any) -> None:
         watch_parent(self.end)
@@ -76,7 +69,6 @@ class WorkerProcess(Middleware):
         broker.places = max(1, worker.worker_threads - RESERVED_THREADS)
         try:  # Dramatiq would go on without us: a worker that takes messages and can do nothing with them
             self._start(broker.places)
-            self._stop_on_signals()
         except Exception as problem:
             logger.error("the worker cannot start: %s", problem, extra={"action": "boot"})
             os._exit(_CANNOT_START)
@@ -86,40 +78,13 @@ class WorkerProcess(Middleware):
         if thread is None:  # the AsyncIO middleware comes before this one
             raise RuntimeError("there is no event loop")
         here = self._stack.enter_context(running(self._settings, "worker", slots, thread.loop, self.start_turns))
-        self.runtime = here
+        self.runtime, self.stop = here, Stopping(here.stopping, here.polling)
+        self.stop.on_signals()
         self.upkeep = Upkeep(here.folder, here.settings, here.holder, here.stopping)
         self.chores = Chores(here.folder, here.settings)
         self._is_running = True
         here.watchdog.start(self._end_hanging)
         self._stack.callback(here.watchdog.stop)
-
-    def _stop_on_signals(self) -> None:
-        """Stop at the signal itself: Dramatiq's main thread looks once a second, and polls would go on meanwhile.
-
-        At a second one we leave as soon as no reply is under way; Dramatiq would raise SystemExit here, which waits for
-        all that runs on the event loop. Another thread sets the event, for a signal may come while this very thread has
-        the event's lock; a SimpleQueue has none.
-        """
-        signals: queue.SimpleQueue[int] = queue.SimpleQueue()
-        usual = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-        threading.Thread(target=self._stop_when_told, args=(signals,), name="signals", daemon=True).start()
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            if self._is_told:
-                self.runtime.polling.acquire(timeout=_LAST_REPLY)
-                os._exit(1)
-            self._is_told = True
-            signals.put(number)
-            handler = usual[signal.Signals(number)]
-            if callable(handler):
-                handler(number, frame)
-
-        for number in usual:
-            signal.signal(number, stop)
-
-    def _stop_when_told(self, signals: queue.SimpleQueue[int]) -> None:
-        signals.get()
-        self.runtime.stopping.set()
 
     def after_worker_boot(self, broker: Any, worker: Any) -> None:
         self.start_turns()
@@ -133,7 +98,7 @@ class WorkerProcess(Middleware):
             self.runtime.stopping.set()
 
     def before_worker_shutdown(self, broker: Any, worker: Any) -> None:
-        self.runtime.stop_taking_work(_REPLY_PATIENCE)
+        self.stop.take_nothing_new()
 
     def after_worker_shutdown(self, broker: Any, worker: Any) -> None:
         # `after_` hooks run in reverse order: the event loop, which the fetcher is closed on, is still there.
@@ -164,9 +129,7 @@ class WorkerProcess(Middleware):
     def end(self) -> None:
         """The supervisor or the master is gone: commit what is in hand, then leave at once."""
         if self._is_running:
-            leave_at = time.monotonic() + _LAST_WORDS
-            self.runtime.stop_taking_work(_LAST_REPLY)
-            time.sleep(max(0.0, leave_at - time.monotonic()))
+            self.stop.leave()
         os._exit(1)
 
     def _end_hanging(self, parse: Parse) -> None:

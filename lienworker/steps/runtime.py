@@ -56,12 +56,6 @@ class Runtime:
     #: Held by the one thread of this process that has a heavy page parsed.
     one_heavy: threading.Lock
 
-    def stop_taking_work(self, patience: float) -> None:
-        """Take nothing new from now on, and wait until the reply of a poll that is under way is stored."""
-        self.stopping.set()
-        if self.polling.acquire(timeout=patience):
-            self.polling.release()
-
     @property
     def rules(self) -> Rules:
         return Rules(self.settings.host_delay, self.settings.host_concurrency)
