@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from dramatiq.asyncio import EventLoopThread
 
 from lienworker.operator.rows import RowFilter, fates_of, find_ids, ready_for_replay
+from lienworker.outbox.states import NEVER_SENDABLE
 from lienworker.outbox.uploads import Chosen, Claim, waits_as_asked
 from lienworker.settings import Settings
 from lienworker.steps.runtime import running
@@ -39,8 +40,8 @@ class Replayed:
 
 
 def rows_to_replay(wanted: RowFilter, *, include_held: bool) -> list[int]:
-    """What is meant. A result whose raw file was discarded can never go, so it is left where it is."""
-    return find_ids(wanted, _STATES, _ALL_HELD if include_held else _USUAL, but_not="raw_discarded")
+    """What is meant. What can never be sent is left where it is."""
+    return find_ids(wanted, _STATES, _ALL_HELD if include_held else _USUAL, but_not=NEVER_SENDABLE)
 
 
 def replay(settings: Settings, ids: list[int], wanted: RowFilter, show: Callable[[int, int], None]) -> Replayed:

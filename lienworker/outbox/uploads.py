@@ -20,7 +20,13 @@ from lienworker.outbox.claims import (
     is_paused,
     next_due,
 )
-from lienworker.outbox.outcomes import fingerprint, give_back_in_transaction, record_try, report_completion
+from lienworker.outbox.outcomes import (
+    fingerprint,
+    give_back_in_transaction,
+    record_try,
+    report_completion,
+    report_given_up,
+)
 from lienworker.outbox.relay import Lane
 from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import State, Topic
@@ -141,6 +147,20 @@ def park(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
     _record_failure(row, reason, words, tries=tries)
     if row.topic == Topic.UPLOAD_RAW:
         transitions.block_result(row.task_id, row.generation)
+
+
+def park_unsendable(row: Claimed, reason: str, words: str) -> None:
+    """Set a result aside that can never be stored, with its raw file if that has not gone; `row` is either of the two.
+
+    The hub is told, for the task would stay booked there.
+    """
+    park(row, reason, words, tries=0)
+    if row.topic == Topic.UPLOAD_RAW:
+        result = transitions.park_result(row.task_id, row.generation, reason, fingerprint(words))
+        if result is not None:
+            record_try(result, row.task_id, Topic.UPLOAD_RESULT, reason, words)
+            results.record_sync_failure(row.task_id, row.generation, words, tries=0)
+    report_given_up(row.task_id, row.generation, reason)
 
 
 def _record_failure(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:

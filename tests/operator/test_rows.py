@@ -253,16 +253,53 @@ def test_a_replay_by_id_of_a_result_never_sends_it_without_its_raw_file(
 
 def test_a_replay_by_reason_and_since(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:
     here.add(2)
-    here.add(1, name="odd", county=None)
-    here.upload_until()
-    assert here.row("odd1")["reason"] == "incomplete_key"
+    here.add(1, name="odd")
+    gateway.fault("400", endpoint="results", count=1)
+    here.send_raws()
     with write("test"):
-        execute("UPDATE results SET county = 'Juniper'")
+        execute("UPDATE outbox SET due_at = 9e14 WHERE task_id LIKE 'p%' AND topic = 'upload_result'")
+    here.upload()
+    assert here.row("odd1")["reason"] == "gateway_refused"
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%d")
     assert "Nothing to replay" in cli("outbox", "replay", "--since", tomorrow).output
-    assert "Nothing to replay" in cli("outbox", "replay", "--reason", "gateway_refused").output
-    assert cli("outbox", "replay", "--reason", "incomplete_key").exit_code == 0
-    assert len(gateway.state.results) == 3
+    assert "Nothing to replay" in cli("outbox", "replay", "--reason", "gateway_failed").output
+    assert cli("outbox", "replay", "--reason", "gateway_refused").exit_code == 0
+    assert len(gateway.state.results) == 1
+
+
+def test_what_can_never_be_stored_is_not_offered_and_not_sent(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:
+    here.add(1, name="odd", county=None)
+    here.upload_until()
+    row_id = here.row("odd1")["id"]
+    assert {group["command"] for group in groups_of_failures()} == {None}
+    assert "Nothing to replay" in cli("outbox", "replay").output
+    done = cli("outbox", "replay", "--id", str(row_id))
+    assert done.exit_code == 1
+    assert f"Row {row_id} is parked (incomplete_key) and can never be sent as it is" in done.output
+    assert here.states("upload_result") == {"parked": 1}
+
+
+@pytest.mark.parametrize("topic", ["upload_result", "upload_raw"])
+def test_a_discarded_result_fails_its_task_at_the_gateway(
+    here: Desk, gateway: ReferenceGateway, cli: Any, topic: str
+) -> None:
+    here.add(2)
+    cli("outbox", "discard", "--id", str(here.row("p1", topic)["id"]), "--yes")
+    here.upload_until()
+    assert [call.path.split("/")[3:] for call in gateway.state.calls("fail")] == [["p1", "fail"]]
+    assert "discarded" in here.row("p1", "report_failure")["payload"]
+    assert len(gateway.state.results) == 1
+    here.books_are_right()
+
+
+def test_a_discarded_result_of_an_earlier_round_fails_nothing(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:
+    here.add(1)
+    hold_all("operator")
+    old = here.row("p1")["id"]
+    with write("test"):
+        execute("UPDATE tasks SET generation = generation + 1")
+    cli("outbox", "discard", "--id", str(old), "--yes")
+    assert here.states("report_failure") == {}
 
 
 def test_a_replay_that_cannot_deliver_everything_exits_1_and_says_what_is_left(
@@ -272,8 +309,8 @@ def test_a_replay_that_cannot_deliver_everything_exits_1_and_says_what_is_left(
     here.add(1)
     done = cli("outbox", "replay")
     assert done.exit_code == 1
-    assert "3 of 4 rows delivered" in done.output
-    assert "1 parked" in done.output
+    assert "2 of 4 rows delivered" in done.output
+    assert "2 parked" in done.output
 
 
 def test_a_replay_of_a_result_that_a_newer_one_must_precede_ends(here: Desk, gateway: ReferenceGateway) -> None:
@@ -362,13 +399,13 @@ def test_a_replay_forgives_and_a_row_that_was_parked_for_a_gateway_bug_goes_thro
 def test_the_same_error_on_many_rows_is_one_line_with_a_count(here: Desk, cli: Any) -> None:
     here.add(25, state="Pennsylvania")
     here.upload_until()
-    (group,) = groups_of_failures()
-    assert group["n"] == 25
+    groups = groups_of_failures()
+    assert {(group["topic"], group["n"]) for group in groups} == {("upload_raw", 25), ("upload_result", 25)}
     shown = cli("outbox", "status").output
-    assert shown.count("key_too_long") == 1
-    assert group["fingerprint"] in shown
+    assert shown.count("key_too_long") == 2
+    assert all(group["fingerprint"] in shown for group in groups)
     facts = json.loads(cli("outbox", "status", "--json").output)
-    assert facts["failures"][0]["n"] == 25
+    assert [group["n"] for group in facts["failures"]] == [25, 25]
 
 
 def test_status_has_every_reason_with_its_times_and_the_command_that_sends_it(
@@ -392,15 +429,17 @@ def test_status_has_every_reason_with_its_times_and_the_command_that_sends_it(
     assert waiting["next_try"] > waiting["last_at"] >= waiting["first_at"] > "20"
     assert held["command"] == "lienworker outbox replay --reason operator --topic upload_raw --include-held"
     shown = cli("outbox", "status").output
-    for group in (parked, held, waiting):
+    assert parked["command"] is None
+    for group in (held, waiting):
         assert group["command"] in shown
+    for group in (parked, held, waiting):
         assert group["first_at"] in shown
     assert "Uploads are paused since" in shown
     gateway.clear_faults()
     set_pause_by_hand(["upload"], paused=False)
     assert cli(*waiting["command"].split()[1:]).exit_code == 0
     assert cli(*held["command"].split()[1:]).exit_code == 0
-    assert len(gateway.state.raw_uploads) == 6
+    assert len(gateway.state.raw_uploads) == 4
 
 
 def test_status_has_no_command_for_what_cannot_go_by_itself(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:

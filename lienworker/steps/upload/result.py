@@ -55,7 +55,7 @@ def prepare_results(folder: DataFolder, rows: Sequence[Claimed]) -> Batch:
     if unfit or (rows and not prepared):
         with write("upload_unfit"):
             for row, problem in unfit:
-                uploads.park(row, problem.reason, problem.detail, tries=0)
+                uploads.park_unsendable(row, problem.reason, problem.detail)
             if not prepared:
                 breaker.call_off_probe("results")
     for row in ordered.superseded:
