@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lienworker.db.clock import now_ms, rfc3339
-from lienworker.db.database import all_rows, dict_rows, execute, one_row, write
+from lienworker.db.database import after_commit, all_rows, dict_rows, execute, one_row, write
+from lienworker.logs import about_task
 from lienworker.outbox import breaker, transitions
 from lienworker.outbox.breaker import Gate
 from lienworker.outbox.claims import (
@@ -40,6 +43,8 @@ ENDPOINTS: dict[str, str] = {Topic.UPLOAD_RAW: "raw", Topic.UPLOAD_RESULT: "resu
 _FOR_ONE = 250
 #: Whoever sends looks for more every tenth of a second; what has been due for this long is for somebody else.
 _LEFT_LYING_MS = 1500
+
+logger = logging.getLogger(__name__)
 
 
 class Chosen:
@@ -112,6 +117,12 @@ def take_back(rows: Sequence[Claimed]) -> None:
             breaker.call_off_probe(ENDPOINTS[topic])
 
 
+def waiting_for(endpoint: str) -> int:
+    """Return how many rows an endpoint has yet to take, those in hand included; none wait for work."""
+    sql = "SELECT coalesce(sum(n), 0) FROM tally WHERE kind = 'outbox' AND state IN ('waiting', 'leased') AND topic = ?"
+    return sum(int(one_row(sql, (topic,))[0]) for topic, place in ENDPOINTS.items() if place == endpoint)
+
+
 def is_open(topic: str) -> bool:
     """Whether the breaker of a lane holds it back."""
     return breaker.gate(ENDPOINTS[topic]) is not Gate.CLOSED
@@ -137,6 +148,37 @@ def put_off(row: Claimed, kind: str, words: str, due_at: int, *, blame: int, see
     """Let a row wait that did not get through. It loses no attempt; `blame` is what counts against it from now on."""
     if transitions.wait_for_hub(row, due_at, kind, fingerprint(words), blame=blame, successes=seen_successes):
         _record_failure(row, kind, words)
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A row that was set aside, and why."""
+
+    row: Claimed
+    reason: str
+    words: str
+
+
+def say_parked(parked: Sequence[Parked]) -> None:
+    """Log what a transaction has parked, a line for each error. Part of that transaction."""
+    groups: dict[tuple[str, str, str], list[Parked]] = {}
+    for one in parked:
+        groups.setdefault((one.row.topic, one.reason, fingerprint(one.words)), []).append(one)
+    for (topic, reason, mark), rows in groups.items():
+        after_commit(functools.partial(_say_group, topic, reason, mark, rows[0], len(rows)))
+
+
+def _say_group(topic: str, reason: str, mark: str, sample: Parked, n: int) -> None:
+    logger.warning(
+        "parked %d %s (%s), for instance of task %s: %s; `lienworker outbox list --fingerprint %s` shows all of them",
+        n,
+        topic,
+        reason,
+        sample.row.task_id,
+        sample.words,
+        mark,
+        extra=about_task("parked", sample.row.task_id, topic, reason=reason),
+    )
 
 
 def park(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:

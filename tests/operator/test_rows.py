@@ -403,7 +403,6 @@ def test_the_same_error_on_many_rows_is_one_line_with_a_count(here: Desk, cli: A
     assert {(group["topic"], group["n"]) for group in groups} == {("upload_raw", 25), ("upload_result", 25)}
     shown = cli("outbox", "status").output
     assert shown.count("key_too_long") == 2
-    assert all(group["fingerprint"] in shown for group in groups)
     facts = json.loads(cli("outbox", "status", "--json").output)
     assert [group["n"] for group in facts["failures"]] == [25, 25]
 

@@ -21,7 +21,7 @@ from lienworker.outbox import breaker, uploads
 from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import State
 from lienworker.outbox.transitions import end
-from lienworker.outbox.uploads import Claim, claim_uploads, is_open, take_back
+from lienworker.outbox.uploads import Claim, Parked, claim_uploads, is_open, take_back
 from lienworker.steps.in_flight import InFlight
 from lienworker.steps.upload.apply import settle_calls
 from lienworker.steps.upload.context import UploadContext, guarded
@@ -106,6 +106,7 @@ def _end_without_file(replaced: Sequence[Claimed], unfit: Sequence[tuple[Claimed
                 uploads.park(row, trouble.reason, trouble.detail, tries=0)
             else:
                 uploads.park_unsendable(row, trouble.reason, trouble.detail)
+        uploads.say_parked([Parked(row, trouble.reason, trouble.detail) for row, trouble in unfit])
         breaker.call_off_probe("raw")
 
 
