@@ -103,6 +103,17 @@ def find_ids(
     return [row_id for (row_id,) in all_rows(sql, (*values, *lists))]
 
 
+def raw_files_of(ids: Sequence[int], reasons: Sequence[str]) -> list[int]:
+    """The rows of the raw files that these results wait for (held ones for one of these reasons)."""
+    sql = (
+        "SELECT raw.id FROM json_each(?) chosen JOIN outbox mine ON mine.id = chosen.value"
+        " AND mine.topic = 'upload_result' JOIN outbox raw ON raw.task_id = mine.task_id"
+        " AND raw.generation = mine.generation AND raw.topic = 'upload_raw' AND (raw.state IN ('waiting', 'parked')"
+        " OR raw.state = 'held' AND raw.reason IN (SELECT value FROM json_each(?))) ORDER BY raw.id"
+    )
+    return [row_id for (row_id,) in all_rows(sql, (json.dumps(list(ids)), json.dumps(list(reasons))))]
+
+
 def left_out_by(verb: str) -> tuple[str, ...]:
     """The reasons that make a verb pointless for a row.
 
@@ -181,6 +192,15 @@ def ready_for_replay(ids: Sequence[int], what: str) -> int:
     with write("replay_probe"):
         breaker.probe_now()
     return n
+
+
+def replay_with_raw_files(ids: Sequence[int], what: str) -> int:
+    """The same for rows of which no more is known: a result takes the raw file along that it waits for.
+
+    Where somebody holds that, the result waits for it.
+    """
+    along = set(raw_files_of(ids, ("standalone",))) - set(ids)
+    return ready_for_replay([*ids, *sorted(along)], what)
 
 
 def _change(ids: Sequence[int], action: str, what: str, transition: Callable[[Sequence[int]], int]) -> int:

@@ -37,7 +37,7 @@ class Meant:
 
 
 _ROW_VERBS: dict[str, tuple[Callable[[Sequence[int], str], int], str]] = {
-    "replay": (rows.ready_for_replay, "They are sent as soon as can be."),
+    "replay": (rows.replay_with_raw_files, "They are sent as soon as can be, with the raw files that they wait for."),
     "hold": (rows.hold_rows, "They are not sent until they are released."),
     "release": (rows.release_rows, "They are sent as soon as can be."),
     "discard": (

@@ -225,7 +225,8 @@ def test_an_interrupted_replay_first_stores_what_has_landed(
             assert all(landed.acquire(timeout=PATIENCE) for _ in range(3))
             signal.raise_signal(signal.SIGINT)
 
-    ids, settings = rows_to_replay(RowFilter(), include_held=False), desk_settings(here.runtime.folder.root, gateway)
+    ids = rows_to_replay(RowFilter(), include_held=False).ids
+    settings = desk_settings(here.runtime.folder.root, gateway)
     with pytest.raises(KeyboardInterrupt):
         replay(settings, ids, RowFilter(), interrupt_once_all_have_landed)
     assert here.states("upload_raw") == {"delivered": 3}
@@ -241,14 +242,27 @@ def test_a_replay_by_id_sends_only_that_row(here: Desk, gateway: ReferenceGatewa
     assert here.states() == {"delivered": 1, "held": 5}
 
 
-def test_a_replay_by_id_of_a_result_never_sends_it_without_its_raw_file(
+def test_a_replay_of_results_takes_the_raw_files_along_that_they_wait_for(
     here: Desk, gateway: ReferenceGateway, cli: Any
 ) -> None:
-    here.add(1)
+    here.add(3)
     hold_all("standalone")
-    done = cli("outbox", "replay", "--id", str(here.row("p1")["id"]))
+    done = cli("outbox", "replay", "--reason", "standalone", "--topic", "upload_result")
+    assert done.exit_code == 0, done.output
+    assert "3 raw files that they wait for included" in done.output
+    assert "6 of 6 rows delivered" in done.output
+    assert len(gateway.state.results) == 3
+    assert_raw_before_result(gateway)
+
+
+def test_a_raw_file_that_somebody_holds_is_not_taken_along(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:
+    here.add(1)
+    cli("outbox", "hold", "--topic", "upload_raw", "--yes")
+    done = cli("outbox", "replay", "--topic", "upload_result")
     assert done.exit_code == 1
     assert gateway.state.results == {}
+    assert cli("outbox", "replay", "--topic", "upload_result", "--include-held").exit_code == 0
+    assert len(gateway.state.results) == 1
 
 
 def test_a_replay_by_reason_and_since(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:
@@ -323,7 +337,7 @@ def test_a_replay_of_a_result_that_a_newer_one_must_precede_ends(here: Desk, gat
     settings = desk_settings(here.runtime.folder.root, gateway)
 
     def run() -> None:
-        replay(settings, rows_to_replay(wanted, include_held=False), wanted, lambda *_: None)
+        replay(settings, rows_to_replay(wanted, include_held=False).ids, wanted, lambda *_: None)
         ended.set()
         close()
 
@@ -367,7 +381,7 @@ def test_a_replay_beside_a_worker_sends_nothing_twice(here: Desk, gateway: Refer
     worker.start()
     done = replay(
         desk_settings(here.runtime.folder.root, gateway),
-        rows_to_replay(wanted, include_held=False),
+        rows_to_replay(wanted, include_held=False).ids,
         wanted,
         lambda *_: None,
     )
