@@ -108,7 +108,7 @@ class Settings:
         "LIENWORKER_MAX_WAITING",
         1000,
         read_as.number(int, 1, 10**7),
-        "Tasks that may wait before no more are fetched from the Gateway.",
+        "Tasks that may wait, or be done and not delivered, before no more are taken from the Gateway.",
     )
     task_expiry: float = _setting(
         "LIENWORKER_TASK_EXPIRY",

@@ -26,10 +26,11 @@ from lienworker.settings import Settings
 from lienworker.steps.lane import RESERVED_THREADS
 from lienworker.steps.runtime import Runtime, running
 from lienworker.steps.scrape import give_up_hanging
+from lienworker.steps.stopping import Stopping
 from lienworker.steps.watchdog import Parse
 from lienworker.store.damage import DamageFilter, record_damage
 
-#: How long an orphaned process may take to commit what it holds, s.
+#: How long a process in which a parse hangs may take to commit what else it has in hand, s.
 _LAST_WORDS = 2.0
 #: How long it may take at most to end because of a parse that hangs, s.
 _LAST_COMMIT = 15.0
@@ -44,6 +45,7 @@ class WorkerProcess(Middleware):
 
     broker: TokenBroker
     runtime: Runtime
+    stop: Stopping
     upkeep: Upkeep
     chores: Chores
 
@@ -76,7 +78,8 @@ class WorkerProcess(Middleware):
         if thread is None:  # the AsyncIO middleware comes before this one
             raise RuntimeError("there is no event loop")
         here = self._stack.enter_context(running(self._settings, "worker", slots, thread.loop, self.start_turns))
-        self.runtime = here
+        self.runtime, self.stop = here, Stopping(here.stopping, here.polling)
+        self.stop.on_signals()
         self.upkeep = Upkeep(here.folder, here.settings, here.holder, here.stopping)
         self.chores = Chores(here.folder, here.settings)
         self._is_running = True
@@ -95,7 +98,7 @@ class WorkerProcess(Middleware):
             self.runtime.stopping.set()
 
     def before_worker_shutdown(self, broker: Any, worker: Any) -> None:
-        self.runtime.stopping.set()
+        self.stop.take_nothing_new()
 
     def after_worker_shutdown(self, broker: Any, worker: Any) -> None:
         # `after_` hooks run in reverse order: the event loop, on which the fetcher is closed, still runs.
@@ -126,8 +129,7 @@ class WorkerProcess(Middleware):
     def end(self) -> None:
         """Commit what is held and exit: the supervisor or the master is gone."""
         if self._is_running:
-            self.runtime.stopping.set()
-            time.sleep(_LAST_WORDS)
+            self.stop.leave()
         os._exit(1)
 
     def _end_hanging(self, parse: Parse) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import all_rows, dict_rows, one_row, write
 from lienworker.outbox import breaker, transitions
-from lienworker.outbox.outcomes import held_or_waiting
-from lienworker.outbox.states import UPLOADS, State, sql_list
+from lienworker.outbox.outcomes import held_or_waiting, report_given_up
+from lienworker.outbox.states import NEVER_SENDABLE, UPLOADS, State, sql_list
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.store.audit import record_action
 
@@ -84,28 +84,43 @@ def find_rows(wanted: RowFilter, limit: int) -> list[dict[str, Any]]:
 
 
 def find_ids(
-    wanted: RowFilter, states: Sequence[str], reasons: Sequence[str] | None = None, *, but_not: str = ""
+    wanted: RowFilter,
+    states: Sequence[str],
+    reasons: Sequence[str] | None = None,
+    *,
+    but_not: Sequence[str] = (),
 ) -> list[int]:
     """Return the ids of matching rows in one of these states (held ones for one of these reasons)."""
     condition, values = _conditions(wanted)
     sql = (
         f"SELECT o.id FROM outbox o JOIN tasks t ON t.task_id = o.task_id WHERE {condition}"
-        " AND o.state IN (SELECT value FROM json_each(?)) AND coalesce(o.reason, '') <> ?"
+        " AND o.state IN (SELECT value FROM json_each(?))"
+        " AND coalesce(o.reason, '') NOT IN (SELECT value FROM json_each(?))"
         " AND (o.state <> 'held' OR ? IS NULL OR o.reason IN (SELECT value FROM json_each(?))) ORDER BY o.id"
     )
     chosen = json.dumps(list(reasons)) if reasons is not None else None
-    return [
-        row[0] for row in all_rows(sql, (*values, json.dumps(list(states)), but_not or "-", chosen, chosen or "[]"))
-    ]
+    lists = (json.dumps(list(states)), json.dumps(list(but_not)), chosen, chosen or "[]")
+    return [row_id for (row_id,) in all_rows(sql, (*values, *lists))]
 
 
-def left_out_by(verb: str) -> str:
-    """Return the reason that makes a verb pointless for a row.
+def raw_files_of(ids: Sequence[int], reasons: Sequence[str]) -> list[int]:
+    """Return the rows of the raw files that these results wait for (held ones for one of these reasons)."""
+    sql = (
+        "SELECT raw.id FROM json_each(?) chosen JOIN outbox mine ON mine.id = chosen.value"
+        " AND mine.topic = 'upload_result' JOIN outbox raw ON raw.task_id = mine.task_id"
+        " AND raw.generation = mine.generation AND raw.topic = 'upload_raw' AND (raw.state IN ('waiting', 'parked')"
+        " OR raw.state = 'held' AND raw.reason IN (SELECT value FROM json_each(?))) ORDER BY raw.id"
+    )
+    return [row_id for (row_id,) in all_rows(sql, (json.dumps(list(ids)), json.dumps(list(reasons))))]
 
-    A result whose raw file was discarded can never be sent, and what standalone holds stays held while it is
-    standalone.
+
+def left_out_by(verb: str) -> tuple[str, ...]:
+    """Return the reasons that make a verb pointless for a row.
+
+    What can never be stored is not sent, and what standalone holds stays held while it is standalone.
     """
-    return {"replay": "raw_discarded", "release": held_or_waiting()[1] or ""}.get(verb, "")
+    standalone = held_or_waiting()[1]
+    return {"replay": NEVER_SENDABLE, "release": (standalone,) if standalone else ()}.get(verb, ())
 
 
 def ids_for(verb: str, wanted: RowFilter) -> list[int]:
@@ -127,6 +142,7 @@ def why_not_sent(row_id: int) -> str | None:
         State.HELD: "; `--include-held` sends it",
         State.LEASED: "; another process is sending it",
         State.WAITING: ", and the other options leave it out",
+        State.PARKED: " and can never be sent as it is; `lienworker tasks retry` makes a new result",
     }
     return f"Row {row_id} is {state}{f' ({reason})' if reason else ''}{rest.get(state, '')}."
 
@@ -141,19 +157,50 @@ def release_rows(ids: Sequence[int], what: str) -> int:
 
 
 def discard_rows(ids: Sequence[int], what: str) -> int:
-    """Discard rows. A result is never sent without its raw file: it is parked where that is discarded."""
-    return _change(ids, "discard", what, transitions.discard)
+    """Discard rows. A result is never sent without its raw file: it is parked if that is discarded.
+
+    The tasks of results that will never go are failed at the Gateway, where they would stay booked.
+    """
+    return _change(ids, "discard", what, _discard)
+
+
+_GIVEN_UP = """
+SELECT result.task_id, result.generation,
+    CASE WHEN mine.topic = 'upload_raw' THEN 'raw_discarded' WHEN mine.state = 'parked' THEN mine.reason
+    ELSE 'discarded' END
+FROM json_each(?) chosen JOIN outbox mine ON mine.id = chosen.value AND mine.state IN ('waiting', 'held', 'parked')
+JOIN outbox result ON result.task_id = mine.task_id AND result.generation = mine.generation
+    AND result.topic = 'upload_result' AND result.state IN ('waiting', 'held', 'parked')
+WHERE mine.topic IN ('upload_raw', 'upload_result') ORDER BY mine.topic = 'upload_raw', result.id
+"""
+
+
+def _discard(ids: Sequence[int]) -> int:
+    given_up = all_rows(_GIVEN_UP, (json.dumps(list(ids)),))
+    n = transitions.discard(ids)
+    for task_id, generation, reason in given_up:
+        report_given_up(task_id, generation, reason or "discarded")
+    return n
 
 
 def ready_for_replay(ids: Sequence[int], what: str) -> int:
     """Make rows due, forgiven, since a person asks for them now, and let every breaker probe at once.
 
-    A result whose raw file was discarded stays parked: it would wait forever, without a reason.
+    What can never be sent stays parked.
     """
     n = _change(ids, "replay", what, transitions.replay)
     with write("replay_probe"):
         breaker.probe_now()
     return n
+
+
+def replay_with_raw_files(ids: Sequence[int], what: str) -> int:
+    """The same for rows of which no more is known: a result takes the raw file along that it waits for.
+
+    Where somebody holds that, the result waits for it.
+    """
+    along = set(raw_files_of(ids, ("standalone",))) - set(ids)
+    return ready_for_replay([*ids, *sorted(along)], what)
 
 
 def _change(ids: Sequence[int], action: str, what: str, transition: Callable[[Sequence[int]], int]) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from lienworker.db.clock import now_ms, rfc3339
+from lienworker.db.clock import now_ms, rfc3339, to_ms
 from lienworker.db.database import dict_rows, execute, one_row, storable
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
 
@@ -107,6 +107,20 @@ class Known:
     way: Way = Way()
     #: Whether an answer closes the breaker: not one that was under way when the destination asked for a pause.
     closes_on_answer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """An endpoint that takes nothing: since when, and why, in the words of the last failure."""
+
+    since_ms: int
+    words: str
+
+
+def outage(endpoint: str) -> Outage | None:
+    """Return why a breaker is open; None where it is closed."""
+    row = one_row("SELECT since, words FROM breakers WHERE endpoint = ? AND is_open = 1", (endpoint,))
+    return Outage(to_ms(row[0]) if row[0] else now_ms(), row[1] or "") if row else None
 
 
 def known(endpoint: str) -> Known:

@@ -19,14 +19,21 @@ from lienworker.logs import about_task
 from lienworker.outbox import transitions
 from lienworker.outbox.report_messages import report_words
 from lienworker.outbox.rows import NEVER_DUE, Claimed, Entry
-from lienworker.outbox.states import State, Topic
+from lienworker.outbox.states import NEVER_SENDABLE, State, Topic, sql_list
 from lienworker.store import tasks
 
 _policy = {"held": True}
 
-#: A result that is being delivered (or is set aside) closes its task when it arrives; so does one of an earlier round.
-_RESULT_TO_COME = """
-SELECT 1 FROM outbox WHERE task_id = ? AND topic = 'upload_result' AND state IN ('waiting', 'leased', 'held', 'parked')
+_NEVER_SENDABLE = sql_list(NEVER_SENDABLE)
+#: A result on its way (or set aside) closes its task when it arrives; so does one of an earlier round.
+_RESULT_TO_COME = f"""
+SELECT 1 FROM outbox WHERE task_id = ? AND topic = 'upload_result' AND (state IN ('waiting', 'leased', 'held')
+    OR state = 'parked' AND coalesce(reason, '') NOT IN {_NEVER_SENDABLE})
+"""
+#: Why the result of a task's last round will never go; none where it went, or another took its place.
+_GIVEN_UP = """
+SELECT o.state, o.reason FROM outbox o JOIN tasks t ON t.task_id = o.task_id AND t.generation = o.generation
+WHERE o.task_id = ? AND o.topic = 'upload_result' AND o.state IN ('parked', 'discarded')
 """
 
 
@@ -66,6 +73,12 @@ def report_failure(task_id: str, reason: str) -> None:
     _report(task_id, "fail", report_words(reason))
 
 
+def report_given_up(task_id: str, generation: int, reason: str) -> None:
+    """A result that will never go: its task is failed at the Gateway, unless a newer result is to close it."""
+    if one_row("SELECT 1 FROM tasks WHERE task_id = ? AND generation = ?", (task_id, generation)):
+        _report(task_id, "fail", report_words(reason))
+
+
 def report_completion(task_id: str) -> None:
     """Close a task whose result was overtaken by a newer one of the same parcel: only the task is reported."""
     _report(task_id, "complete", "")
@@ -80,7 +93,14 @@ def close_again(task_id: str) -> None:
     if status in {"failed", "expired"}:
         _report(task_id, "fail", report_words(reason or ""), again=True)
     elif status == "completed" and one_row(_RESULT_TO_COME, (task_id,)) is None:
-        _report(task_id, "complete", "", again=True)
+        given_up = one_row(_GIVEN_UP, (task_id,))
+        verb, words = ("fail", report_words(_reason_of(*given_up))) if given_up else ("complete", "")
+        _report(task_id, verb, words, again=True)
+
+
+def _reason_of(state: str, reason: str | None) -> str:
+    """What the Gateway is told of a result that will not go; why a person has discarded it is not its business."""
+    return reason or "" if state == State.PARKED else "discarded"
 
 
 def _report(task_id: str, verb: str, words: str, *, again: bool = False) -> None:

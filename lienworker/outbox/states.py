@@ -54,7 +54,14 @@ OPEN = (State.WAITING, State.LEASED, State.HELD)
 #: Nothing is owed for a row in one of these. A parked row is neither open nor settled: it waits for a person.
 SETTLED = (State.DELIVERED, State.SUPERSEDED, State.DISCARDED)
 
+#: Reasons of parked rows that the hub can never take as they are: no replay helps. A new result of the task does
+#: (`reparse`, `tasks retry`), and takes their place.
+NEVER_SENDABLE = (
+    "raw_discarded", "incomplete_key", "key_too_long", "key_not_text", "key_not_storable", "task_id_missing",
+    "scraped_at_unreadable", "data_not_object", "not_an_object", "too_deep", "unfit", "cannot_be_closed_by_url",
+)  # fmt: skip
 
-def sql_list(members: Iterable[StrEnum]) -> str:
-    """Return enum members as a list for SQL's IN. They are constants of this module, never input."""
-    return "(" + ", ".join(f"'{word}'" for word in members) + ")"
+
+def sql_list(words: Iterable[str]) -> str:
+    """Return the words as a list for SQL's IN. They are constants of this module, never input."""
+    return "(" + ", ".join(f"'{word}'" for word in words) + ")"

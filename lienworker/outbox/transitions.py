@@ -12,7 +12,7 @@
                          │                                                  │ │
                        PARKED <──────────── end(PARKED), blame_for_death ───┘ │
                          │                  discard (a result whose raw       │
-                         │                  page was discarded)               │
+                         │                  page was discarded), park_result  │
                          v                                                    v
                      DISCARDED              SUPERSEDED <─ end(SUPERSEDED)  DELIVERED <─ end, end_all,
                        discard, cancel,       supersede_reports,                        blame_for_death,
@@ -45,9 +45,10 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, execute, execute_many, one_row
 from lienworker.hostnames import site_of
 from lienworker.outbox.rows import ASKED_FOR, NEVER_DUE, Claimed, Entry, count_rows
-from lienworker.outbox.states import SETTLED, State, Topic, sql_list
+from lienworker.outbox.states import NEVER_SENDABLE, SETTLED, State, Topic, sql_list
 
 _SETTLED = sql_list(SETTLED)
+_NEVER_SENDABLE = sql_list(NEVER_SENDABLE)
 _UNKNOWN = f"topic NOT IN {sql_list(Topic)} OR state NOT IN {sql_list(State)}"
 _FREE = "lease_token = NULL, lease_until = NULL"
 #: The fence: this row, while it is still ours.
@@ -260,12 +261,12 @@ def release_asked_for(task_id: str) -> None:
 def replay(row_ids: Iterable[int]) -> int:
     """WAITING, PARKED, HELD to WAITING, forgiven and due; return how many.
 
-    A result whose raw page was discarded stays parked: it would wait forever, without a reason.
+    What can never be sent stays parked: a result whose raw page was discarded would wait forever, without a reason.
     """
     sql = (
         "UPDATE outbox SET state = 'waiting', reason = NULL, blame = 0, seen_successes = NULL, finished_at = NULL,"
         f" due_at = {_WHEN_SENDABLE} WHERE id = ? AND state IN ('waiting', 'parked', 'held')"
-        " AND reason IS NOT 'raw_discarded'"
+        f" AND coalesce(reason, '') NOT IN {_NEVER_SENDABLE}"
     )
     return execute_many(sql, ((now_ms(), row_id) for row_id in row_ids))
 
@@ -429,6 +430,16 @@ def block_result(task_id: str, generation: int) -> None:
         " AND state = 'waiting'",
         (task_id, generation),
     )
+
+
+def park_result(task_id: str, generation: int, reason: str, fingerprint: str) -> int | None:
+    """WAITING, HELD to PARKED for a result that can never be sent, before its raw page goes; return the row's id."""
+    sql = (
+        "UPDATE outbox SET state = 'parked', reason = ?, fingerprint = ?, finished_at = ? WHERE task_id = ?"
+        " AND generation = ? AND topic = 'upload_result' AND state IN ('waiting', 'held') RETURNING id"
+    )
+    row = one_row(sql, (reason, fingerprint, now_ms(), task_id, generation))
+    return int(row[0]) if row else None
 
 
 def unblock_results(raw_row_ids: Iterable[int]) -> None:

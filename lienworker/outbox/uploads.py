@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lienworker.db.clock import now_ms, rfc3339
-from lienworker.db.database import all_rows, dict_rows, execute, one_row, write
+from lienworker.db.database import after_commit, all_rows, dict_rows, execute, one_row, write
+from lienworker.logs import about_task
 from lienworker.outbox import breaker, transitions
 from lienworker.outbox.breaker import Gate
 from lienworker.outbox.claims import (
@@ -20,7 +23,13 @@ from lienworker.outbox.claims import (
     is_paused,
     next_due,
 )
-from lienworker.outbox.outcomes import fingerprint, give_back_in_transaction, record_try, report_completion
+from lienworker.outbox.outcomes import (
+    fingerprint,
+    give_back_in_transaction,
+    record_try,
+    report_completion,
+    report_given_up,
+)
 from lienworker.outbox.relay import Lane
 from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import State, Topic
@@ -34,6 +43,8 @@ ENDPOINTS: dict[str, str] = {Topic.UPLOAD_RAW: "raw", Topic.UPLOAD_RESULT: "resu
 _FOR_ONE = 250
 #: Whoever sends looks for more every tenth of a second; what has been due for this long is for somebody else.
 _LEFT_LYING_MS = 1500
+
+logger = logging.getLogger(__name__)
 
 
 class Chosen:
@@ -106,6 +117,12 @@ def take_back(rows: Sequence[Claimed]) -> None:
             breaker.call_off_probe(ENDPOINTS[topic])
 
 
+def waiting_for(endpoint: str) -> int:
+    """Return how many rows an endpoint has yet to take, those in hand included; none wait for work."""
+    sql = "SELECT coalesce(sum(n), 0) FROM tally WHERE kind = 'outbox' AND state IN ('waiting', 'leased') AND topic = ?"
+    return sum(int(one_row(sql, (topic,))[0]) for topic, place in ENDPOINTS.items() if place == endpoint)
+
+
 def is_open(topic: str) -> bool:
     """Whether the breaker of a lane holds it back."""
     return breaker.gate(ENDPOINTS[topic]) is not Gate.CLOSED
@@ -133,6 +150,37 @@ def put_off(row: Claimed, kind: str, words: str, due_at: int, *, blame: int, see
         _record_failure(row, kind, words)
 
 
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A row that was set aside, and why."""
+
+    row: Claimed
+    reason: str
+    words: str
+
+
+def say_parked(parked: Sequence[Parked]) -> None:
+    """Log what a transaction has parked, a line for each error. Part of that transaction."""
+    groups: dict[tuple[str, str, str], list[Parked]] = {}
+    for one in parked:
+        groups.setdefault((one.row.topic, one.reason, fingerprint(one.words)), []).append(one)
+    for (topic, reason, mark), rows in groups.items():
+        after_commit(functools.partial(_say_group, topic, reason, mark, rows[0], len(rows)))
+
+
+def _say_group(topic: str, reason: str, mark: str, sample: Parked, n: int) -> None:
+    logger.warning(
+        "parked %d %s (%s), for instance of task %s: %s; `lienworker outbox list --fingerprint %s` shows all of them",
+        n,
+        topic,
+        reason,
+        sample.row.task_id,
+        sample.words,
+        mark,
+        extra=about_task("parked", sample.row.task_id, topic, reason=reason),
+    )
+
+
 def park(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
     """The row's own fault: it is set aside with its reason, and its neighbours go through."""
     if not transitions.end(row, State.PARKED, reason):
@@ -141,6 +189,20 @@ def park(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
     _record_failure(row, reason, words, tries=tries)
     if row.topic == Topic.UPLOAD_RAW:
         transitions.block_result(row.task_id, row.generation)
+
+
+def park_unsendable(row: Claimed, reason: str, words: str) -> None:
+    """Set a result aside that can never be stored, with its raw file if that has not gone; `row` is either of the two.
+
+    The hub is told, for the task would stay booked there.
+    """
+    park(row, reason, words, tries=0)
+    if row.topic == Topic.UPLOAD_RAW:
+        result = transitions.park_result(row.task_id, row.generation, reason, fingerprint(words))
+        if result is not None:
+            record_try(result, row.task_id, Topic.UPLOAD_RESULT, reason, words)
+            results.record_sync_failure(row.task_id, row.generation, words, tries=0)
+    report_given_up(row.task_id, row.generation, reason)
 
 
 def _record_failure(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:

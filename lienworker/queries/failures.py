@@ -7,7 +7,7 @@ from typing import Any
 
 from lienworker.db.clock import rfc3339
 from lienworker.outbox.rows import NEVER_DUE
-from lienworker.outbox.states import State
+from lienworker.outbox.states import NEVER_SENDABLE, State
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.queries.outbox import groups_aside, groups_waiting
 
@@ -45,8 +45,8 @@ def _moment(moment: int | str | None) -> str | None:
 
 
 def _command(group: dict[str, Any]) -> str | None:
-    """Return the command to replay a group; None where its raw files will not be sent, or have to be sent first."""
-    if group["reason"] in {"raw_discarded", "raw_parked"}:
+    """Return the command to replay a group; None where that alone delivers nothing (never sendable, raw file first)."""
+    if group["reason"] in {*NEVER_SENDABLE, "raw_parked"}:
         return None
     chosen = ["--fingerprint", group["fingerprint"]] if group["fingerprint"] else []
     if not chosen:

@@ -16,7 +16,7 @@ from lienworker.queries.formatting import at, number, seconds
 from lienworker.queries.lists import overdue_hosts
 from lienworker.queries.outbox import uploads_held
 from lienworker.settings import Settings
-from lienworker.store.counts import by_minute, outbox_counts, sums, task_counts, this_minute
+from lienworker.store.counts import by_minute, outbox_counts, sums, task_counts, this_minute, undelivered
 from lienworker.store.damage import known_damage
 from lienworker.store.heartbeats import ACKNOWLEDGED, last_heartbeat
 from lienworker.store.history import paused_places
@@ -63,6 +63,7 @@ def facts_of(folder: DataFolder) -> dict[str, Any]:
         "tasks": task_counts(),
         "outbox": outbox_counts(),
         "unsent": sum(outbox_counts(topic)["waiting"] for topic in ENDPOINTS),
+        "undelivered": undelivered(),
         "replays": len(living(folder, "replay")),
         "held": uploads_held(),
         "drift": paused_places(),
@@ -99,6 +100,7 @@ def judge(settings: Settings, facts: dict[str, Any]) -> Health:
     warn = [
         *(_gateway(settings, facts) or _heartbeat(settings, facts)),
         *_unsent(settings, facts),
+        *_intake(settings, facts),
         *_pauses(facts),
         *_drift(facts),
         *_disk(settings, facts),
@@ -168,6 +170,14 @@ def _unsent(settings: Settings, facts: dict[str, Any]) -> list[str]:
     n = facts["unsent"]
     words = "1 upload waits; nobody sends it" if n == 1 else f"{number(n)} uploads wait; nobody sends them"
     return [f"{words}: {remedy}"]
+
+
+def _intake(settings: Settings, facts: dict[str, Any]) -> list[str]:
+    """Nothing else shows why a worker with nothing to do takes nothing."""
+    n = facts["undelivered"]
+    if settings.mode != "ondemand" or n < settings.max_waiting:
+        return []
+    return [f"no work is taken until some of {number(n)} outcomes are delivered (LIENWORKER_MAX_WAITING)"]
 
 
 def _pauses(facts: dict[str, Any]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from lienworker.db.database import all_rows, dict_rows, one_row
@@ -125,12 +127,13 @@ def _of_group(
     return rows, lowest if n >= WINDOW else None
 
 
-def count_aside(wanted: dict[str, str], but_not: str = "") -> int:
+def count_aside(wanted: dict[str, str], but_not: Sequence[str] = ()) -> int:
     """Return how many parked or held uploads match a filter, from the groups: immediate, even for a million."""
     names = [name for name in ("state", "topic", "reason", "fingerprint") if wanted.get(name)]
-    sql = f"SELECT coalesce(sum(n), 0) FROM set_aside WHERE topic IN {_TOPICS} AND (? = '' OR reason <> ?)"
+    sql = f"SELECT coalesce(sum(n), 0) FROM set_aside WHERE topic IN {_TOPICS}"
+    sql += " AND coalesce(reason, '') NOT IN (SELECT value FROM json_each(?))"
     sql += "".join(f" AND {name} = ?" for name in names)
-    return int(one_row(sql, [but_not, but_not, *(wanted[name] for name in names)])[0])
+    return int(one_row(sql, [json.dumps(list(but_not)), *(wanted[name] for name in names)])[0])
 
 
 def uploads_held() -> dict[str, int]:

@@ -32,6 +32,10 @@ from lienworker.store.damage import confirmed_damage, known_damage, record_damag
 
 _READY_SECONDS = 10.0
 _STOP_SECONDS = 10.0
+#: Workers may wait for the reply of a poll, which has 30 s; then they have threads to end.
+_WORKERS_STOP_SECONDS = 50.0
+#: How long workers have after a second Ctrl-C: they end by themselves, a reply that comes meanwhile is stored.
+_KILL_SECONDS = 5.0
 _LOCK_SECONDS = 0.5
 #: Pauses before restarts of a part that keeps dying, s.
 _RESTART_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -77,6 +81,8 @@ class Supervisor:
     choice: Choice = PLAIN
     children: list[Child] = field(default_factory=list)
     _quiet_until: float = 0.0
+    _read_end: int | None = None
+    _write_end: int | None = None
 
     def start(self) -> None:
         self._read_end, self._write_end = os.pipe()
@@ -114,20 +120,39 @@ class Supervisor:
             )
 
     def stop(self) -> None:
-        """Stop the parts, last first, and wait for them; kill a part that does not react."""
+        """Stop the parts and wait for them; kill a part that does not react.
+
+        All are told at once: workers take nothing new while another part ends. Only Redis has to outlive them.
+        """
         for child in reversed(self.children):
-            self._stop(child)
+            if child.part.name != "redis" and child.is_alive:
+                child.process.terminate()
+        for child in reversed(self.children):
+            self._wait_for_end(child)
         self._close_lifeline()
 
     def kill(self) -> None:
-        """Stop everything at once. Nothing is lost: that is what the outbox is for."""
-        for child in reversed(self.children):
-            _signal_group(child.process, signal.SIGKILL)
-        for child in self.children:
-            child.process.wait()
+        """Stop everything within seconds. What is stored stays: that is what the outbox is for.
+
+        The tasks of a poll that the Gateway answers later than that are lost, for it never hands them out again. One
+        that it answers in time is stored: workers whose lifeline is cut wait for it before they leave.
+        """
         self._close_lifeline()
+        masters = [child.process for child in self.children if child.part.name == "workers"]
+        for child in reversed(self.children):
+            if child.process in masters:
+                child.process.kill()
+            else:
+                _signal_group(child.process, signal.SIGKILL)
+        for process in masters:
+            _wait_for_group(process, _KILL_SECONDS)
+            _signal_group(process, signal.SIGKILL)
+        for child in self.children:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a plain wait may have been interrupted by this one
+                child.process.wait(1.0)
 
     def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
+        assert self._read_end is not None
         if part.name == "redis":
             throw_data_away(self.folder)
         environment = {
@@ -188,18 +213,20 @@ class Supervisor:
         elif now >= child.restart_at:
             child.process, child.started, child.restart_at = self._spawn(child.part), now, 0.0
 
-    def _stop(self, child: Child) -> None:
-        if child.is_alive:
+    def _wait_for_end(self, child: Child) -> None:
+        if child.part.name == "redis" and child.is_alive:
             child.process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.process.wait(_STOP_SECONDS)
+        patience = _WORKERS_STOP_SECONDS if child.part.name == "workers" else _STOP_SECONDS
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.process.wait(patience)
         _signal_group(child.process, signal.SIGKILL)
         child.process.wait()
 
     def _close_lifeline(self) -> None:
         for end in (self._read_end, self._write_end):
-            with contextlib.suppress(OSError):
+            if end is not None:
                 os.close(end)
+        self._read_end = self._write_end = None
 
 
 @contextmanager
@@ -249,6 +276,16 @@ def refuse_damage(folder: DataFolder, words: str | None) -> None:
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
+
+
+def _wait_for_group(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait until a part and all of its children are gone, so long at most."""
+    deadline = time.monotonic() + seconds
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        while time.monotonic() < deadline:
+            process.poll()  # a dead leader counts until somebody has asked for its exit code
+            os.killpg(process.pid, 0)
+            time.sleep(0.05)
 
 
 def _die_with_parent() -> None:

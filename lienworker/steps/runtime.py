@@ -49,6 +49,8 @@ class Runtime:
     gateway: OnLoop[GatewayClient]
     fetcher: OnLoop[Fetcher]
     bounds: Bounds
+    #: Held while a poll for work is under way, until its reply is stored.
+    polling: threading.Lock
     #: Held by the one thread of this process that uploads.
     one_uploader: threading.Lock
     #: Held by the one thread of this process that has a heavy page parsed.
@@ -125,6 +127,7 @@ class Runtime:
             gateway=self.gateway,
             registry=self.registry,
             stopping=self.stopping,
+            polling=self.polling,
             max_waiting=self.settings.max_waiting,
             task_expiry=self.settings.task_expiry,
             first_delay=self.settings.gateway_retry,
@@ -194,6 +197,7 @@ def _runtime(
         gateway=gateway,
         fetcher=fetcher,
         bounds=Bounds(raw=CallBound(settings.upload_concurrency), result=ResultBound(), report=CallBound(MOST_REPORTS)),
+        polling=threading.Lock(),
         one_uploader=threading.Lock(),
         one_heavy=threading.Lock(),
     )

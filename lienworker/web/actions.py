@@ -37,16 +37,19 @@ class Meant:
 
 
 _ROW_VERBS: dict[str, tuple[Callable[[Sequence[int], str], int], str]] = {
-    "replay": (rows.ready_for_replay, "They are sent as soon as possible."),
+    "replay": (rows.replay_with_raw_files, "They are sent as soon as possible, with the raw files that they wait for."),
     "hold": (rows.hold_rows, "They are not sent until they are released."),
     "release": (rows.release_rows, "They are sent as soon as possible."),
-    "discard": (rows.discard_rows, "They will never be sent. The results themselves stay."),
+    "discard": (
+        rows.discard_rows,
+        "They will never be sent, and tasks of the Gateway are failed there. The results themselves stay.",
+    ),
 }
 _RELEASE_ALONE = "This stack is standalone: they are held like everything else; `lienworker outbox replay` sends them."
 _LEFT_OUT = {
-    "raw_discarded": "Their raw file was discarded, and a result is never sent without it. `lienworker tasks retry`"
-    " fetches the page again.",
-    "standalone": "This stack is standalone and sends nothing on its own: `lienworker outbox replay` does it.",
+    "replay": "The Gateway can never take them as they are: their page was discarded, or a part of their key is missing"
+    " or too long. `lienworker tasks retry` fetches the page anew.",
+    "release": "This stack is standalone and sends nothing on its own: `lienworker outbox replay` does it.",
 }
 _LANES = ("intake", "fetch", "upload")
 
@@ -84,7 +87,7 @@ def _rows(place: Place, verb: str, question: Question) -> Meant:
 def _say_why_none(verb: str, wanted: RowFilter) -> None:
     """Refuse chosen rows that the action cannot be done to, instead of doing it to none of them."""
     if find_ids(wanted, STATES_OF[verb]):
-        raise CannotError(_LEFT_OUT[left_out_by(verb)])
+        raise CannotError(_LEFT_OUT[verb])
     story = row_story(wanted.ids[0]) if wanted.ids else None
     if story is not None and story["topic"] not in TOPICS:
         raise CannotError(NO_UPLOAD)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lienworker.outbox.breaker import breakers
+from lienworker.outbox.states import NEVER_SENDABLE
 from lienworker.queries.lists import TOP
 from lienworker.queries.outbox import groups_aside, lanes, list_rows
 from lienworker.queries.row import row_story
@@ -38,6 +39,7 @@ def outbox(_place: Place, question: Question) -> Page:
         "more": listing.more,
         "looked_at_all": listing.looked_at_all,
         "no_upload": NO_UPLOAD,
+        "never_sendable": NEVER_SENDABLE,
         "choices": {"state": OUTBOX_STATES, "topic": TOPICS},
     }
     return Page("outbox.html", "Outbox", facts)
@@ -48,7 +50,8 @@ def outbox_row(_place: Place, question: Question) -> Page:
     story = row_story(int(question.params["row_id"]))
     if story is None:
         raise NotThereError(f"There is no row {question.params['row_id']}.")
-    return Page("row.html", f"Row {story['id']}", {"row": _shown(story), "errors": story["errors"]})
+    facts = {"row": _shown(story), "errors": story["errors"], "never_sendable": NEVER_SENDABLE}
+    return Page("row.html", f"Row {story['id']}", facts)
 
 
 def _shown(story: dict[str, Any]) -> dict[str, Any]:

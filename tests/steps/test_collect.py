@@ -21,6 +21,7 @@ from lienworker.hubs.gateway.work import parse_work
 from lienworker.outbox.outcomes import configure
 from lienworker.outbox.pauses import set_pause_by_hand
 from lienworker.platforms import default_registry
+from lienworker.queries.health import facts_of, judge
 from lienworker.steps.collect import NEXT_POLL, take_work
 from lienworker.store.tasks import task
 from lienworker.testing.county.site import DemoSite
@@ -205,9 +206,32 @@ def test_no_more_is_taken_than_there_is_room_for(tmp_path: Path, gateway: Refere
         here.collect()
         assert one_row("SELECT count(*) FROM tasks") == (10,)
         here.scrape_waiting()
+        here.upload_until()
         here.collect()
         assert one_row("SELECT count(*) FROM tasks") == (20,)
     assert gateway.state.waiting_tasks == 10
+
+
+def test_what_is_not_delivered_takes_up_room(tmp_path: Path, gateway: ReferenceGateway) -> None:
+    gateway.enqueue(*(wire(f"t-{n}", priority=1 + n % 4) for n in range(30)))
+    gateway.fault("database_down", endpoint="results")
+    with desk(tmp_path / "data", gateway, LIENWORKER_MAX_WAITING="10") as here:
+        for _ in range(3):
+            here.collect()
+            here.scrape_waiting()
+            here.upload()
+        assert one_row("SELECT count(*) FROM tasks") == (10,)
+        assert "no work is taken until some of 10 outcomes are delivered" in health_words(here)
+        gateway.clear_faults()
+        here.everything_is_due()
+        here.upload_until()
+        here.collect()
+        assert one_row("SELECT count(*) FROM tasks") == (20,)
+        assert "no work is taken" not in health_words(here)
+
+
+def health_words(here: Desk) -> str:
+    return judge(here.runtime.settings, facts_of(here.runtime.folder)).words
 
 
 def test_a_worker_has_the_same_name_after_a_restart(tmp_path: Path, gateway: ReferenceGateway) -> None:

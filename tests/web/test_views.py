@@ -151,7 +151,7 @@ def test_a_result_whose_raw_file_was_discarded_is_not_replayed(here: Monitor, se
     for chosen in ("state=parked&reason=raw_discarded", f"id={row_id}"):
         refused = here.ask(f"/act/outbox/replay?{chosen}")
         assert refused.status == 409
-        assert "raw file was discarded" in refused.text
+        assert "their page was discarded" in refused.text
     assert "Replay 1 row?" in here.ask("/act/outbox/replay?state=parked&fingerprint=f1").text
     assert act(here, "/act/outbox/replay", state="parked", fingerprint="f1", n="1").status == 303
     assert seeded.sql("SELECT state, count(*) FROM outbox WHERE topic LIKE 'upload%' GROUP BY 1") == [

@@ -73,6 +73,16 @@ def fit_result(item: object) -> FitResult | Unfit:
     return FitResult(fit, tuple(changes))
 
 
+def unfit_key(item: Mapping[str, Any]) -> Unfit | None:
+    """Return what is wrong with the four keys of a result, if anything; it is never sent then, nor is its page."""
+    try:
+        for name, limit in KEY_LIMITS.items():
+            _key(name, item.get(name), limit, [])
+    except _UnfitError as problem:
+        return Unfit(problem.reason, problem.detail)
+    return None
+
+
 def fit_stored(item: Mapping[str, Any], data: str) -> FitResult | Unfit:
     """The same for an item whose data is stored as JSON: where nothing in it needs mending, it is not even decoded."""
     if not is_plain_object(data):

@@ -21,7 +21,7 @@ from lienworker.hubs.gateway.transport import raw_listing
 from lienworker.hubs.gateway.wire import ResultsReply
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.rows import Claimed
-from lienworker.outbox.uploads import Claim, claim_uploads, result_rows
+from lienworker.outbox.uploads import Claim, Parked, claim_uploads, result_rows
 from lienworker.steps.upload.apply import settle_batch
 from lienworker.steps.upload.context import UploadContext, guarded
 from lienworker.store.pending import item as result_item
@@ -57,7 +57,8 @@ def prepare_results(folder: DataFolder, rows: Sequence[Claimed]) -> Batch:
     if unfit or (rows and not prepared):
         with write("upload_unfit"):
             for row, problem in unfit:
-                uploads.park(row, problem.reason, problem.detail, tries=0)
+                uploads.park_unsendable(row, problem.reason, problem.detail)
+            uploads.say_parked([Parked(row, problem.reason, problem.detail) for row, problem in unfit])
             if not prepared:
                 breaker.call_off_probe("results")
     for row in ordered.superseded:

@@ -139,7 +139,7 @@ def test_a_persons_replay_waits_for_what_was_asked_and_sends_the_rest(here: Desk
     gateway.fault("429", endpoint="raw", seconds=1, probability=0.3, seed=1)
     everything = RowFilter()
     settings = desk_settings(here.runtime.folder.root, gateway, **REAL)
-    done = replay(settings, rows_to_replay(everything, include_held=False), everything, lambda *_: None)
+    done = replay(settings, rows_to_replay(everything, include_held=False).ids, everything, lambda *_: None)
     assert done.is_complete
     assert gateway.state.too_early() == []
 

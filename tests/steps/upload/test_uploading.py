@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 
 from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, execute, one_row, write
+from lienworker.hubs.gateway import sanitize
 from lienworker.hubs.gateway.outcomes import Kind, Unavailable
 from lienworker.hubs.gateway.sanitize import FitResult, fit_stored
 from lienworker.hubs.gateway.wire import hashed_raw_name
@@ -24,6 +26,7 @@ from lienworker.outbox.breaker import Failure
 from lienworker.outbox.claims import _ROW, _claimed
 from lienworker.outbox.leases import WorkerLease
 from lienworker.outbox.outcomes import report_failure
+from lienworker.outbox.states import NEVER_SENDABLE
 from lienworker.outbox.uploads import Claim, UploadLane, claim_uploads
 from lienworker.steps.upload import raw, result
 from lienworker.steps.upload.raw import prepare_raws
@@ -68,7 +71,7 @@ def test_everything_goes_out_once_each_raw_file_before_its_result(here: Desk, ga
 
 
 def test_a_raw_file_arrives_as_it_is_on_disk_under_a_plain_unique_name(here: Desk, gateway: ReferenceGateway) -> None:
-    here.add(1, parcel_id="../ü \0" + "x" * 200, county="a/b")
+    here.add(1, parcel_id="../ü " + "x" * 200, county="a/b")
     here.upload()
     (raw,) = gateway.state.raw_uploads
     (path,) = one_row("SELECT path FROM pages")
@@ -564,6 +567,38 @@ def test_a_result_with_an_impossible_key_is_parked_before_it_is_sent(
     assert (row["state"], row["reason"]) == ("parked", reason)
     assert len(gateway.state.results) == 2
     assert [call.items for call in gateway.state.calls("results")] == [2]
+    here.books_are_right()
+
+
+def test_a_result_that_can_never_be_stored_sends_no_raw_file_and_fails_its_task(
+    here: Desk, gateway: ReferenceGateway
+) -> None:
+    here.add(1, name="odd", state="Ninechars")
+    here.add(2)
+    here.upload_until()
+    assert len(gateway.state.raw_uploads) == 2
+    assert (here.row("odd1", "upload_raw")["state"], here.row("odd1")["state"]) == ("parked", "parked")
+    calls = gateway.state.calls("fail")
+    assert [call.path.split("/")[3] for call in calls] == ["odd1"]
+    assert here.row("odd1", "report_failure")["state"] == "delivered"
+    assert "key_too_long" in here.row("odd1", "report_failure")["payload"]
+    assert "state has 9 characters" in here.errors("odd1")
+    here.books_are_right()
+
+
+def test_data_that_can_never_be_stored_fails_its_task_too(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(1)
+    with write("test"):
+        execute("UPDATE results SET data = ?", ("[]",))
+    here.upload_until()
+    assert (here.row("p1")["state"], here.row("p1")["reason"]) == ("parked", "data_not_object")
+    assert here.row("p1", "report_failure")["state"] == "delivered"
+
+
+def test_every_reason_for_which_a_result_is_never_sent_is_known() -> None:
+    source = Path(sanitize.__file__).read_text("utf-8")
+    reasons = set(re.findall(r'_UnfitError\("(\w+)"|Unfit\("(\w+)"', source))
+    assert {one or other for one, other in reasons} <= set(NEVER_SENDABLE)
 
 
 # What a failure of our own leaves behind
