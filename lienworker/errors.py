@@ -16,7 +16,9 @@ LienworkerError
 from __future__ import annotations
 
 import errno
+from typing import TypeVar
 
+E = TypeVar("E", bound=BaseException)
 #: The errors of a disk that is full, read-only or failing.
 STORAGE_FAULTS = {errno.EIO, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENXIO, errno.ESTALE}
 
@@ -89,3 +91,12 @@ class RefusedError(OSError, LienworkerError):
     def because(cls, problem: OSError, place: str, size: int) -> RefusedError:
         """Make the error; `place` is relative to the data folder, `size` is that of what was to be stored there."""
         return cls(problem.errno or 0, problem.strerror or str(problem), place, size)
+
+
+def as_value(error: E) -> E:
+    """Return the error as something to keep: without the frames that it came through, which hold whole pages.
+
+    A frame that keeps an error which came through it is a cycle besides, and the collector may take minutes to find it.
+    """
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error

@@ -27,7 +27,7 @@ from lienworker.errors import LienworkerError, PageError, ShortageError
 #: What a job may use: processor seconds, wall-clock seconds, bytes of address space (the interpreter takes 60 MB).
 CPU_SECONDS = 6
 WALL_SECONDS = 40.0
-MEMORY_BYTES = 256 * 1024 * 1024
+MEMORY_BYTES = 240 * 1024 * 1024
 #: Bytes of an answer; the caller has to hold all of it.
 MOST_ANSWER = 16_000_000
 #: Our settings, some of them secret, are not passed on: no parser needs them.
@@ -112,6 +112,8 @@ class LimitedProcess:
         self._end() if problem == "limit" else None  # a failed allocation leaves a child of no use
         if problem == "page":
             raise PageError(answer["reason"], answer["detail"], retryable=answer["retryable"])
+        if problem == "shortage":
+            raise ShortageError(answer["detail"])
         raise OverLimitError(answer["detail"])
 
 

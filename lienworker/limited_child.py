@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from lienworker.errors import PageError
+from lienworker.errors import PageError, ShortageError
 from lienworker.limited import MOST_ANSWER
 from lienworker.parent_watch import watch_parent
 
@@ -90,6 +90,8 @@ def _answer(request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes
     except PageError as problem:
         facts = {"reason": problem.reason, "detail": problem.detail, "retryable": problem.retryable}
         return {"problem": "page", **facts}, b""
+    except ShortageError as problem:
+        return {"problem": "shortage", "detail": str(problem)}, b""
     except MemoryError:
         return {"problem": "limit", "detail": "it takes more memory than a page may have"}, b""
     except RecursionError:

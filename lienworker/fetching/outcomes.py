@@ -25,7 +25,7 @@ class FetchOptions:
     allow_private: tuple[str, ...]
     """Exceptions to the address guard: names (`county.test`, `localhost:8080`), addresses, networks, `all`."""
     robots_ttl: float = 3600
-    body_budget: int = 96_000_000
+    body_budget: int = 32_000_000
     """Of large pages being read, or read and not yet stored."""
 
 

@@ -63,6 +63,8 @@ class Reply:
         most = limit if encoded or announced is None else min(announced, limit)
         allowance = Allowance(self.budget, self.watch, most)
         try:
+            if announced is not None:
+                await allowance.grow_to(min(announced, limit))  # before it is read: so those that wait hold nothing
             fetched = self._fetched(await self._body(allowance))
         except BaseException:
             allowance.give_back()
@@ -72,9 +74,13 @@ class Reply:
 
     async def _body(self, allowance: Allowance) -> bytes:
         chunks: list[bytes] = []
-        if not await read_body(self.response, self.limits.max_bytes, chunks, allowance) and not self.limits.cut:
-            raise self._too_large()
-        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        try:
+            if not await read_body(self.response, self.limits.max_bytes, chunks, allowance) and not self.limits.cut:
+                raise self._too_large()
+            body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        finally:
+            # The error of a reply that breaks off is kept by the reply, and keeps our frame: a cycle.
+            chunks.clear()
         if not body or body.isspace():
             raise self._failed("empty_body", "answered with an empty page")
         return body

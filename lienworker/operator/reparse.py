@@ -12,7 +12,7 @@ from typing import Any
 
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import write
-from lienworker.errors import PageError, StoreError
+from lienworker.errors import PageError, StoreError, as_value
 from lienworker.outbox.outcomes import as_row, begin_generation
 from lienworker.outbox.rows import Claimed
 from lienworker.platforms import Page, ParsedPage, Registry
@@ -107,7 +107,7 @@ class Reparse:
             read = Page(page.url, body, page.content_type, page.charset, page.status)
             return parse_guarded(self._registry, read, target_of(row))
         except PageError as problem:
-            return problem
+            return as_value(problem)
         except StoreError as problem:
             return PageError("raw_page_damaged", str(problem))
 

@@ -12,7 +12,7 @@ from typing import Any
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import after_commit, write
-from lienworker.errors import RefusedError
+from lienworker.errors import RefusedError, as_value
 from lienworker.fetching import Fetched, Fetcher, FetchFailed, FetchOutcome, FetchRequest
 from lienworker.fetching.turns import TurnError
 from lienworker.logs import about_task
@@ -24,6 +24,7 @@ from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
 from lienworker.outbox.storage_watch import stop_fetching
 from lienworker.platforms import Registry
+from lienworker.platforms.core.bounds import MOST_PLAIN_BYTES
 from lienworker.steps import drift
 from lienworker.steps.in_flight import GROUP_SECONDS, InFlight, OnLoop
 from lienworker.steps.lane import LaneLease, Slots
@@ -49,8 +50,6 @@ _SHARE = 4.0
 _LAST_PAGES = 1.0
 #: Requests that one loop may have in flight, in batches: slow sites need many, and one thread handles them all.
 _BATCHES_IN_THE_AIR = 4
-#: Pages up to this size are parsed right away, from memory; larger ones from disk, one by one.
-_READ_FROM_MEMORY = 2_000_000
 #: How long pages in flight may take to arrive once the process is asked to stop, s.
 _GRACE = 2.0
 
@@ -139,11 +138,11 @@ class FetchLoop:
                 try:
                     arrived += self._unpack(row, outcome)
                 except RefusedError as problem:
-                    self.refused = problem
+                    self.refused = as_value(problem)
         try:
             put_in_place([item.page for item in arrived if item.page])
         except RefusedError as problem:
-            self.refused = problem
+            self.refused = as_value(problem)
             arrived = [item for item in arrived if not item.page]
         if self.refused:
             self._stop(self.refused)
@@ -184,8 +183,8 @@ class FetchLoop:
     ) -> list[tuple[Claimed, PageRecord, bytes]]:
         """Claim the scrape rows of the pages at once. Large pages, which would fill the memory, are left on disk."""
         bodies = {item.row.id: item.outcome.body for item in arrived if isinstance(item.outcome, Fetched)}
-        small = [(row, page) for row, page in pages if page.size <= _READ_FROM_MEMORY]
-        large = [(row, page) for row, page in pages if page.size > _READ_FROM_MEMORY]
+        small = [(row, page) for row, page in pages if page.size <= MOST_PLAIN_BYTES]
+        large = [(row, page) for row, page in pages if page.size > MOST_PLAIN_BYTES]
         leave_pages(large)
         self.has_left_pages |= bool(large)
         taken = add_claimed(Topic.SCRAPE, [row for row, _ in small], self._lane.message_id)

@@ -14,6 +14,7 @@ from lienworker.errors import SettingsError
 from lienworker.fetching import Fetcher, FetchOptions
 from lienworker.fetching.turns import Pacer
 from lienworker.hubs.gateway.client import GatewayClient
+from lienworker.large_blocks import return_large_blocks
 from lienworker.outbox.backoff import RetryPolicy
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.leases import WorkerLease, anybody_alive
@@ -153,6 +154,7 @@ def running(
     after_beat: Callable[[], None] = lambda: None,
 ) -> Iterator[Runtime]:
     """Open the store and hold leases for the block."""
+    return_large_blocks()
     folder = open_store(settings.data_dir)
     configure(settings.mode)
     if kind == "worker":

@@ -14,7 +14,7 @@ from typing import Any
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import after_commit, storable, write
-from lienworker.errors import PageError, ShortageError, StoreError
+from lienworker.errors import PageError, ShortageError, StoreError, as_value
 from lienworker.failpoints import failpoint
 from lienworker.hostnames import host_of, route_of
 from lienworker.logs import about_task
@@ -34,8 +34,9 @@ from lienworker.outbox.outcomes import (
 from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
 from lienworker.platforms import Page, ParsedPage, Record, Registry, Target
-from lienworker.platforms.catalog.guarded import parse_here, parse_in_child
+from lienworker.platforms.catalog.guarded import parse_here
 from lienworker.platforms.catalog.lists import is_list
+from lienworker.platforms.core.bounds import MOST_PLAIN_BYTES
 from lienworker.platforms.core.doubts import Doubt, doubts_of
 from lienworker.steps import drift
 from lienworker.steps.drift import Sighting, mask_of
@@ -43,6 +44,7 @@ from lienworker.steps.follow import add_parcels, parcels_wanted
 from lienworker.steps.in_flight import GROUP_SECONDS
 from lienworker.steps.lane import LaneLease, Slots
 from lienworker.steps.ranges import UsualSizes, out_of_range, sizes_of
+from lienworker.steps.stored_page import damaged, parse_stored
 from lienworker.steps.watchdog import Parse, Watchdog
 from lienworker.store import tasks
 from lienworker.store.history import Place, likely_platform
@@ -56,12 +58,10 @@ from lienworker.store.tasks import NewTask
 _SHARE = 2.0
 #: How long a heavy page waits while another is parsed, ms.
 _WHILE_ANOTHER_MS = 1_000
-#: Pages larger than this are weighed and parsed one at a time.
-_LARGE_BYTES = 1_000_000
 
 logger = logging.getLogger(__name__)
 Fresh = tuple[PageRecord, bytes]
-Parser = Callable[[Page, Target], ParsedPage | None]
+Parser = Callable[[PageRecord, Target], ParsedPage | None]
 
 
 def scrape_row(context: ScrapeContext, row: Claimed) -> Scraped:
@@ -82,31 +82,41 @@ def scrape_if_plain(
     """
     if row.alone:
         return None
+    record, body = fresh or (page_of(row.task_id, row.generation), None)
+    if record is not None and body is None and record.size > MOST_PLAIN_BYTES:
+        return None
 
-    def parse(page: Page, target: Target) -> ParsedPage | None:
+    def parse(record: PageRecord, target: Target) -> ParsedPage | None:
+        content = read_page(raw_place(context.folder.root, record.path), record.sha256) if body is None else body
+        page = Page(record.url, content, record.content_type, record.charset, record.status)
         with context.watchdog.over(row, finished):
             return parse_here(context.registry, page, target)
 
-    return _scraped(context, row, fresh, parse)
+    return _scraped(row, record, parse)
 
 
 def scrape_in_child(context: ScrapeContext, row: Claimed) -> Scraped:
     """Parse the page of one row in the process with limits, which may take ten seconds."""
-    found = _scraped(context, row, None, lambda page, target: parse_in_child(context.registry, page, target))
+
+    def parse(record: PageRecord, target: Target) -> ParsedPage:
+        return parse_stored(context.folder.root, context.registry, record, target)
+
+    found = _scraped(row, page_of(row.task_id, row.generation), parse)
     assert found is not None
     return found
 
 
-def _scraped(context: ScrapeContext, row: Claimed, fresh: Fresh | None, parse: Parser) -> Scraped | None:
+def _scraped(row: Claimed, record: PageRecord | None, parse: Parser) -> Scraped | None:
     failpoint("scrape.before_parse")
-    page, body = fresh or (page_of(row.task_id, row.generation), None)
     started = time.perf_counter()
     try:
-        outcome: ParsedPage | PageError | None = parse(_page(context, row, page, body), target_of(row))
+        if record is None:
+            raise StoreError(f"The page of task {row.task_id} is not in the store.")
+        outcome: ParsedPage | PageError | None = parse(record, target_of(row))
     except PageError as problem:
-        outcome = problem
+        outcome = as_value(problem)
     except StoreError as problem:
-        outcome = PageError("raw_page_damaged", str(problem), retryable=True)
+        outcome = damaged(problem)
     except ShortageError:  # the row is given back for later
         raise
     except MemoryError:
@@ -117,15 +127,7 @@ def _scraped(context: ScrapeContext, row: Claimed, fresh: Fresh | None, parse: P
     failpoint("scrape.after_parse")
     if outcome is None:
         return None
-    return Scraped(row, page, outcome, int(1000 * (time.perf_counter() - started)))
-
-
-def _page(context: ScrapeContext, row: Claimed, page: PageRecord | None, body: bytes | None) -> Page:
-    if page is None:
-        raise StoreError(f"The page of task {row.task_id} is not in the store.")
-    if body is None:
-        body = read_page(raw_place(context.folder.root, page.path), page.sha256)
-    return Page(page.url, body, page.content_type, page.charset, page.status)
+    return Scraped(row, record, outcome, int(1000 * (time.perf_counter() - started)))
 
 
 def target_of(row: Claimed) -> Target:
@@ -176,8 +178,7 @@ class ScrapeRun:
             if self.lane.stopping.is_set():
                 give_back(rows[n:])
                 break
-            scraped = None if _is_large(row) else scrape_if_plain(self.context, row, finished=group)
-            if scraped:
+            if scraped := scrape_if_plain(self.context, row, finished=group):
                 group.append(scraped)
             else:
                 heavy.append(row)
@@ -200,15 +201,9 @@ class ScrapeRun:
                 if self.lane.stopping.is_set():
                     give_back(rows[n:])
                     break
-                store_scrapes(self.context, [scrape_row(self.context, row)])
+                store_scrapes(self.context, [scrape_in_child(self.context, row)])
         finally:
             self.context.one_heavy.release()
-
-
-def _is_large(row: Claimed) -> bool:
-    """Return whether even weighing the page takes so much memory that a process should hold only one of its kind."""
-    page = page_of(row.task_id, row.generation)
-    return page is not None and page.size > _LARGE_BYTES
 
 
 # Storing what was scraped: results, the rows that deliver them, and pages to be fetched again.
