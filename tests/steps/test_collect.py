@@ -185,12 +185,13 @@ def test_a_result_that_is_late_is_still_delivered(here: Desk, gateway: Reference
 # How much is taken
 
 
-def test_polling_goes_on_while_tasks_come(here: Desk, gateway: ReferenceGateway) -> None:
+def test_a_hundred_tasks_of_one_queue_are_three_calls(here: Desk, gateway: ReferenceGateway) -> None:
+    """The first finds out that there are tasks, the second names their platform again and again, the third is empty."""
     gateway.configure(retry_with_tasks=600, retry_without_tasks=600)
-    gateway.enqueue(*(wire(f"t-{n}", priority=1) for n in range(30)))  # one for each call
+    gateway.enqueue(*(wire(f"t-{n}", priority=1) for n in range(100)))
     here.collect()
-    assert one_row("SELECT count(*) FROM tasks") == (30,)
-    assert len(gateway.state.calls("work")) == 31
+    assert one_row("SELECT count(*) FROM tasks") == (100,)
+    assert len(gateway.state.calls("work")) == 3
 
 
 def test_the_pause_that_the_gateway_asked_for_outlives_a_turn(here: Desk, gateway: ReferenceGateway) -> None:
