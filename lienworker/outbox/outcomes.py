@@ -23,6 +23,7 @@ from lienworker.outbox.states import NEVER_SENDABLE, State, Topic, sql_list
 from lienworker.store import tasks
 
 _policy = {"held": True}
+_UNTOLD = {State.WAITING, State.LEASED, State.HELD}
 
 _NEVER_SENDABLE = sql_list(NEVER_SENDABLE)
 #: A result on its way (or set aside) closes its task when it arrives; so does one of an earlier round.
@@ -85,9 +86,10 @@ def report_completion(task_id: str) -> None:
 
 
 def close_again(task_id: str) -> None:
-    """Report the end of a task again that the Gateway hands out although it has ended here.
+    """Close a booking of a task that the Gateway handed out once more; it books a task each time it hands it out.
 
-    A task still in progress, or whose result is still being delivered, is closed by what is to come.
+    The end of a task that has ended here is reported again. A task in progress, or whose result is still to be
+    delivered, is closed by what is to come, and this booking by a report of its own.
     """
     status, reason = one_row("SELECT status, reason FROM tasks WHERE task_id = ?", (task_id,))
     if status in {"failed", "expired"}:
@@ -96,39 +98,37 @@ def close_again(task_id: str) -> None:
         given_up = one_row(_GIVEN_UP, (task_id,))
         verb, words = ("fail", report_words(_reason_of(*given_up))) if given_up else ("complete", "")
         _report(task_id, verb, words, again=True)
+    else:
+        _report(task_id, "complete", "", again=True, is_extra=True)
 
 
 def _reason_of(state: str, reason: str | None) -> str:
-    """What the Gateway is told of a result that will not go; why a person has discarded it is not its business."""
+    """Return what the Gateway is told of a result that will not go; why a person discarded it is not its business."""
     return reason or "" if state == State.PARKED else "discarded"
 
 
-def _report(task_id: str, verb: str, words: str, *, again: bool = False) -> None:
+def _report(task_id: str, verb: str, words: str, *, again: bool = False, is_extra: bool = False) -> None:
+    """Add a report, or change the one that is there. `is_extra`: for a booking, before the task's own end is known.
+
+    Each generation has one row. A closing that it still owes is kept: the row then closes the task `times` times.
+    """
     row = one_row("SELECT source, generation, queue, priority FROM tasks WHERE task_id = ?", (task_id,))
     if row is None or row[0] != "gateway":
         return
     _, generation, queue, priority = row
     state, reason = held_or_waiting()
-    payload = {"verb": verb, "words": words}
-    sql = "SELECT id FROM outbox WHERE task_id = ? AND topic = 'report_failure' AND generation = ?"
+    payload = {"verb": verb, "words": words, "times": 1, "extra": is_extra}
+    sql = "SELECT id, state, payload FROM outbox WHERE task_id = ? AND topic = 'report_failure' AND generation = ?"
     there = one_row(sql, (task_id, generation))
     if there is None:
-        transitions.add(
-            [
-                Entry(
-                    Topic.REPORT_FAILURE,
-                    task_id,
-                    generation,
-                    queue,
-                    priority,
-                    payload=payload,
-                    state=state,
-                    reason=reason,
-                )
-            ]
-        )
-    elif again:
-        transitions.reopen_report(there[0], state, reason, json.dumps(payload))
+        step = (task_id, generation, queue, priority)
+        transitions.add([Entry(Topic.REPORT_FAILURE, *step, payload=payload, state=state, reason=reason)])
+        return
+    row_id, known_state, known = there[0], there[1], json.loads(there[2] or "{}")
+    if again or known.get("extra"):
+        untold = known.get("times", 1) if known_state in _UNTOLD else 0
+        payload |= {"times": untold + 1, "extra": is_extra and bool(known.get("extra"))}
+        transitions.renew_report(row_id, state, reason, json.dumps(payload))
 
 
 def held_or_waiting() -> tuple[State, str | None]:

@@ -20,7 +20,7 @@
                        PARKED                 from WAITING, HELD
 ```
 
-Out of a final state there are two ways: `reopen_report` (the hub hands out a task again that ended here, so it is told
+Out of a final state there are two ways: `renew_report` (the hub hands out a task again that ended here, so it is told
 the end once more) and `purge` (the row is old, nothing of it is owed to anybody, and it is counted as purged).
 
 Rules that hold for all of them:
@@ -340,11 +340,14 @@ def supersede_uploads(task_id: str, before_generation: int) -> None:
     )
 
 
-def reopen_report(row_id: int, state: State, reason: str | None, payload: str) -> None:
-    """From a final state back to WAITING or HELD: the hub has handed out a task again that ended here."""
+def renew_report(row_id: int, state: State, reason: str | None, payload: str) -> None:
+    """From any state to WAITING or HELD: the hub has handed out a task again, so there is more to tell it.
+
+    One that is in the air is told twice then; a task that is closed already is closed by that no more than it was.
+    """
     execute(
-        "UPDATE outbox SET state = ?, reason = ?, payload = ?, due_at = ?, finished_at = NULL, blame = 0,"
-        " seen_successes = NULL WHERE id = ? AND state IN ('delivered', 'superseded', 'parked', 'discarded')",
+        "UPDATE outbox SET state = ?, reason = ?, payload = ?, due_at = ?, finished_at = NULL, attempts = 0, blame = 0,"
+        f" seen_successes = NULL, {_FREE} WHERE id = ?",
         (state, reason, payload, now_ms(), row_id),
     )
 

@@ -7,7 +7,7 @@ import logging
 import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -255,11 +255,13 @@ def take_work(work: Sequence[WorkTask], registry: Registry, expiry_hours: float)
             doable.append(new)
         except PageError as problem:
             undoable.append((new, problem))
+    handed_out = Counter(new.task_id for new in (*doable, *(new for new, _ in undoable)))
     with write("collect"):
-        for task_id in tasks.known_ids([new.task_id for new in (*doable, *(new for new, _ in undoable))]):
-            close_again(task_id)
+        known = tasks.known_ids(list(handed_out))
         registered = register_in_transaction(doable, politeness=politeness)
         failed = sum(_fail_at_once(new, problem) for new, problem in undoable)
+        for task_id in (handed_out - Counter(handed_out.keys() - set(known))).elements():
+            close_again(task_id)  # booked more often than the one time that its end will close
     return Taken(registered.added, registered.known + len(undoable) - failed, failed)
 
 

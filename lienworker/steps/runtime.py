@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import shlex
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lienworker.data_folder import DataFolder
-from lienworker.db.database import open_store
+from lienworker.db.database import fact, open_store, set_fact, write
 from lienworker.errors import SettingsError
 from lienworker.fetching import Fetcher, FetchOptions
 from lienworker.fetching.turns import Pacer
@@ -34,6 +36,11 @@ from lienworker.steps.watchdog import Watchdog
 from lienworker.store.counts import add_counts
 from lienworker.store.pending import heal
 from lienworker.store.stale_files import remove_stale_files
+
+#: The name under which this folder's worker was at the Gateway last.
+_WORKER_ID = "gateway_worker_id"
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +167,8 @@ def running(
     if kind == "worker":
         heal(folder, lambda: anybody_alive(folder))
         remove_stale_files(folder)
+        if settings.mode == "ondemand":
+            warn_of_new_worker_id(_worker_id(settings, folder))
     pacer = HostPacer(settings.host_delay)
     fetcher = OnLoop(loop, lambda: make_fetcher(settings, pacer))
     gateway = OnLoop(loop, lambda: _make_gateway(settings, folder))
@@ -214,7 +223,31 @@ def record_calls(gateway: OnLoop[GatewayClient]) -> None:
 async def _make_gateway(settings: Settings, folder: DataFolder) -> GatewayClient:
     if not settings.gateway_url or not settings.gateway_token:
         raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN): there is no Gateway to talk to.")
-    return GatewayClient(settings.gateway_url, settings.gateway_token, settings.worker_id or folder.worker_id())
+    return GatewayClient(settings.gateway_url, settings.gateway_token, _worker_id(settings, folder))
+
+
+def _worker_id(settings: Settings, folder: DataFolder) -> str:
+    return settings.worker_id or folder.worker_id()
+
+
+def warn_of_new_worker_id(worker_id: str) -> None:
+    """Say once, with the remedy, that this worker has another name than before: the Gateway books tasks by name."""
+    if fact(_WORKER_ID) == worker_id:
+        return
+    with write("worker_id"):
+        known = fact(_WORKER_ID)
+        set_fact(_WORKER_ID, worker_id)
+    if known and known != worker_id:
+        keys = " ".join(shlex.quote(f"processing:{name}") for name in (known, worker_id))
+        logger.warning(
+            "WORKER_ID was %s and is %s now: tasks that are booked at the Gateway under the old one cannot be closed."
+            " Set it back, or have the bookings moved in the Gateway's Redis: redis-cli RENAMENX %s"
+            " (docs/operations.md, Tasks stay booked at the Gateway)",
+            known,
+            worker_id,
+            keys,
+            extra={"action": "worker_id"},
+        )
 
 
 async def make_fetcher(settings: Settings, pacer: Pacer | None = None) -> Fetcher:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import execute, fact, set_fact, write
-from lienworker.maintenance.heartbeat import book_heartbeat, is_due
+from lienworker.maintenance.heartbeat import CpuSampler, book_heartbeat, is_due
 from lienworker.outbox.pauses import pauses
 from lienworker.outbox.registration import register_task
 from lienworker.store.heartbeats import BEAT_OUTCOME, COMMANDS, last_heartbeat
@@ -38,6 +40,35 @@ def test_a_heartbeat_has_the_fields_of_the_contract(here: Desk, gateway: Referen
     assert said["queue_depth"]["pending"] == 1
     assert said["queue_depth"]["completed"] == 3
     assert fact(BEAT_OUTCOME) == "acknowledged"
+
+
+def test_every_thread_is_told_how_busy_the_machine_was(here: Desk) -> None:
+    """psutil keeps its state by thread: a beat from a new one said 0."""
+
+    def beat() -> Any:
+        spin_until = time.process_time() + 0.1
+        while time.process_time() < spin_until:
+            pass
+        return here.heartbeat_body()["cpu_percent"]
+
+    for _ in range(3):
+        with ThreadPoolExecutor(1) as fresh:
+            assert fresh.submit(beat).result() > 0
+
+
+@pytest.mark.parametrize(
+    ("looks", "percents"),
+    [
+        ([(10, 100), (15, 110)], [50.0]),
+        ([(10, 100), (15, 110), (15, 110), (15, 120)], [50.0, 50.0, 0.0]),
+        ([(10, 100), (9, 110)], [0.0]),
+    ],
+    ids=["half of the time", "no time at all", "a clock that goes back"],
+)
+def test_the_machine_is_busy_for_a_share_of_the_time(looks: list[tuple[float, float]], percents: list[float]) -> None:
+    told = iter(looks)
+    sampler = CpuSampler(lambda: next(told))
+    assert [sampler.percent() for _ in percents] == percents
 
 
 def test_unsynced_counts_what_is_to_be_synced(here: Desk) -> None:

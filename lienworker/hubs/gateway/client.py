@@ -85,7 +85,7 @@ class TokenReply:
 
 
 class GatewayClient:
-    """Speaks to one Gateway as one worker. Use it as an async context manager, or `close()` it."""
+    """Calls to one Gateway as one worker. Use it as an async context manager, or `close()` it."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class GatewayClient:
         timeouts: Timeouts | None = None,
         max_reply_bytes: int = 16 * MEBIBYTE,
     ) -> None:
-        """Raises OperatorError for an address, token or worker id that cannot go into a request."""
+        """Raise OperatorError for an address, token or worker id that cannot go into a request."""
         self._base = _checked_base(base_url)
         self._headers = {
             "X-Worker-Token": _header_value("the Gateway token", token),
@@ -148,7 +148,7 @@ class GatewayClient:
         return outcome
 
     async def _large_work(self, exchange: Exchange) -> Outcome[WorkReply]:
-        """Reads it in a thread: the loop has pages and uploads to attend to. What arrived whole is kept here, too."""
+        """Read it in a thread, since the loop has other calls to attend to. What arrived whole is kept here, too."""
         is_cut = exchange.broken is not None
         reply = await asyncio.to_thread(salvage_work, exchange.body, cut=is_cut)
         return Accepted(reply) if reply else self._judged(exchange) or self._garbage(exchange)
@@ -157,7 +157,7 @@ class GatewayClient:
     async def upload_raw(
         self, source: bytes | str | Path, name: str, metadata: Mapping[str, Any]
     ) -> Outcome[wire.RawReply]:
-        """Sends a file under `name` (see `wire.raw_name`): its bytes, or from disk; a large one is streamed."""
+        """Send a file under `name` (see `wire.raw_name`): its bytes, or from disk; a large one is streamed."""
         try:
             content = source if isinstance(source, bytes) else _content(source)
         except (FileNotFoundError, IsADirectoryError, PermissionError) as problem:
@@ -177,7 +177,7 @@ class GatewayClient:
 
     @counted("results")
     async def submit_results(self, items: Sequence[Mapping[str, Any]]) -> Outcome[wire.ResultsReply]:
-        """Sends items that were made fit. Accepted means answered, not stored: the reply's counts decide."""
+        """Send items that were made fit. Accepted means answered, not stored: the reply's counts decide."""
         if not items:
             return Accepted(wire.ResultsReply(0, 0, 0, 0))
         try:
@@ -197,23 +197,23 @@ class GatewayClient:
 
     @counted("tasks")
     async def complete(self, task_id: str) -> Outcome[wire.ClosedReply]:
-        """Closes a task without a result. `success` false is an answer like any other."""
+        """Close a task without a result. `success` false is an answer, too."""
         return await self._close_task(task_id, "complete", {})
 
     @counted("tasks")
     async def fail(self, task_id: str, error: str) -> Outcome[wire.ClosedReply]:
-        """Reports a task as failed; the Gateway drops it for good."""
+        """Report a task as failed; the Gateway drops it for good."""
         return await self._close_task(task_id, "fail", {"error": error})
 
     @counted("heartbeat")
     async def heartbeat(self, body: Mapping[str, Any]) -> Outcome[wire.HeartbeatReply]:
-        """Says that this worker lives; `wire.heartbeat_body` makes the body."""
+        """Tell the Gateway that this worker is alive; `wire.heartbeat_body` makes the body."""
         text = clean_text(body).encode("ascii")
         seconds, parse = self._timeouts.heartbeat, wire.parse_heartbeat
         return await self._call("gateway_heartbeat", "POST", "/internal/heartbeat", seconds, parse, text)
 
     async def health(self) -> Outcome[HealthReply]:
-        """Asks whether something listens, without the token. Proves nothing about delivery."""
+        """Ask whether something listens, without the token. That proves nothing about delivery."""
         url = self._url("/health")
         exchange = await self._send("gateway_health", "GET", url, self._timeouts.health, with_token=False)
         if isinstance(exchange, Unavailable):
@@ -222,7 +222,7 @@ class GatewayClient:
         return verdict or Accepted(HealthReply(exchange.status, said(exchange, self._scrub)))
 
     async def check_token(self) -> Outcome[TokenReply]:
-        """Tries the token and takes nothing: an unknown path is 404 with a good token, 401 with a bad one or none.
+        """Try the token and take nothing: an unknown path is 404 with a good token, 401 with a bad one or none.
 
         Any web server says 404, so a stranger's 401 is asked for first.
         """
@@ -272,7 +272,7 @@ class GatewayClient:
         headers: Mapping[str, str] = _NOTHING,
         with_token: bool = True,
     ) -> Exchange | Unavailable:
-        """One exchange; tests call the moments before and after it by the name of `point`."""
+        """Make one exchange; tests know the moments before and after it by the name of `point`."""
         limits = aiohttp.ClientTimeout(
             total=seconds, sock_connect=self._timeouts.connect, sock_read=min(seconds, self._timeouts.idle)
         )
@@ -323,8 +323,8 @@ def _checked_base(base_url: str) -> str:
 
 
 def _content(path: str | Path) -> bytes | BinaryIO:
-    """A page at once: aiohttp sends an open file by way of other threads, which costs more than all the rest."""
-    file = open(path, "rb")  # noqa: SIM115  a large one is closed by whoever streams it
+    """Return a page's bytes, or a large file open: aiohttp sends files by way of threads, which is slow for pages."""
+    file = open(path, "rb")  # noqa: SIM115  a large one is closed by `_send_file`
     if os.fstat(file.fileno()).st_size > MEBIBYTE:
         return file
     with file:

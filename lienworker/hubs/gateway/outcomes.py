@@ -1,4 +1,4 @@
-"""What a call to the Gateway came to. Expected failures are values, split where behaviour splits.
+"""What a call to the Gateway came to. Expected failures are values, split where behavior splits.
 
 Accepted      the Gateway answered as the contract says; `reply` has what it said
 Refused       the row's fault: sent again as it is, it would be refused again
@@ -67,7 +67,7 @@ class Unavailable:
 
     @property
     def perhaps_the_row(self) -> bool:
-        """Whether one particular row could be the cause; settled by sending it alone, and others in between."""
+        """Say whether one particular row could be the cause; settled by sending it alone, and others in between."""
         return self.kind in _PERHAPS_THE_ROW
 
 

@@ -56,8 +56,10 @@ class Transport:
         limit: int,
         data: Any = None,
     ) -> Exchange | Unavailable:
-        """Sends one request and reads the reply, up to `limit` bytes. Redirects are not followed: the token would go
-        along."""
+        """Send one request and read the reply, up to `limit` bytes.
+
+        Redirects are not followed: the token would go along.
+        """
         session = self._session_here()
         try:
             async with session.request(
@@ -128,7 +130,7 @@ def _kind(failure: BaseException) -> Kind:
 
 
 def judge_status(exchange: Exchange, scrub: Callable[[str], str]) -> Refused | Unavailable | None:
-    """Who is to blame for a status; None where the body must tell."""
+    """Return who is to blame for a status; None where the body must tell."""
     status = exchange.status
     if 200 <= status < 300:
         return None
@@ -142,8 +144,11 @@ def judge_status(exchange: Exchange, scrub: Callable[[str], str]) -> Refused | U
 
 
 def said(exchange: Exchange, scrub: Callable[[str], str]) -> str:
-    """The words of a reply. Scrubbed before they are shortened, which could cut a secret in two, and after JSON's
-    escapes are undone, which could complete one."""
+    """Return what a reply says, without secrets.
+
+    They are taken out before it is shortened, which could cut one in two, and after JSON's escapes are undone, which
+    could complete one.
+    """
     body = scrub(exchange.body[:ERROR_BODY].decode("utf-8", "replace"))
     return scrub(error_words(body, exchange.headers.get("Content-Type", "")))
 
@@ -183,7 +188,7 @@ class UploadForm:
         return b"".join((self.head, content, self.tail))
 
     async def around_file(self, file: BinaryIO) -> AsyncIterator[bytes]:
-        """The same for a file that is too large to be held; reading may wait for the disk, so a thread does it."""
+        """Do the same for a file that is too large to be held; reading may wait for the disk, so a thread does it."""
         yield self.head
         while chunk := await asyncio.to_thread(file.read, _CHUNK):
             yield chunk
@@ -194,7 +199,7 @@ class UploadForm:
 
 
 def upload_form(name: str, metadata: str) -> UploadForm:
-    """A form with the two fields that the Gateway wants. Nobody can guess its boundary, so no file has it in it."""
+    """Return a form with the two fields that the Gateway wants. No file has its boundary in it: nobody can guess it."""
     mark = os.urandom(16).hex()
     head = (
         f'--{mark}\r\nContent-Disposition: form-data; name="metadata"\r\nContent-Type: application/json\r\n\r\n'
@@ -246,7 +251,7 @@ def _extension(page: Mapping[str, Any]) -> str:
     return ".".join(page["path"].rsplit(".", 2)[1:])
 
 
-# Counting calls by endpoint and outcome: in memory, fetched now and then by whoever keeps the figures.
+# Counting calls by endpoint and outcome: in memory, taken by the runtime with each beat.
 
 
 T = TypeVar("T")
@@ -262,14 +267,14 @@ class Calls:
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def note(self, endpoint: str, outcome: Outcome[Any]) -> None:
+    def record(self, endpoint: str, outcome: Outcome[Any]) -> None:
         if isinstance(outcome, Refused) and outcome.status is None:
             return  # it was never sent
         with self._lock:
             self._counts[f"{endpoint}|{word_of(outcome)}"] += 1
 
     def take(self) -> dict[str, int]:
-        """By `endpoint|outcome`; from now on they are somebody else's to keep."""
+        """Return the counts by `endpoint|outcome`, and start again from zero."""
         with self._lock:
             taken, self._counts = self._counts, Counter()
         return dict(taken)
@@ -296,7 +301,7 @@ def counted(
         @functools.wraps(method)
         async def call(self: Client, /, *args: P.args, **more: P.kwargs) -> Outcome[T]:
             outcome = await method(self, *args, **more)
-            self.calls.note(endpoint, outcome)
+            self.calls.record(endpoint, outcome)
             if not isinstance(outcome, Accepted):
                 log_call(endpoint, outcome.words, outcome.request_id)
             return outcome

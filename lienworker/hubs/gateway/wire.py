@@ -38,7 +38,7 @@ def result_item(
     parse_duration_ms: int,
     raw_html_hash: str | None = None,
 ) -> dict[str, Any]:
-    """An item for `/internal/results`; to be passed through `fit_result` before it is sent."""
+    """Return an item for `/internal/results`; to be passed through `fit_result` before it is sent."""
     item: dict[str, Any] = {
         "task_id": task_id,
         "parcel_id": parcel_id,
@@ -62,7 +62,7 @@ def heartbeat_body(
     memory_percent: float,
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The body of a heartbeat. `extra` (queue depths) never replaces a field of the contract."""
+    """Return the body of a heartbeat. `extra` (queue depths) never replaces a field of the contract."""
     contract = {
         "active_tasks": int(active_tasks),  # a float is a 400
         "completed_last_minute": int(completed_last_minute),
@@ -145,7 +145,7 @@ _DECODER = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=l
 
 
 def decode(body: bytes | str) -> Any:
-    """The value in `body`. Raises ValueError for whatever is not JSON, absurd nesting included."""
+    """Return the value in `body`. Raises ValueError for what is not JSON, absurd nesting included."""
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
     try:
         return _DECODER.decode(text.removeprefix("\ufeff"))
@@ -179,7 +179,7 @@ def objects_in_array(text: str, start: int) -> Iterator[tuple[int, int, int]]:
 
 
 def encode(value: Any) -> str:
-    """Plain ASCII JSON of anything that `decode` gave; what is nested too deeply becomes null."""
+    """Return plain ASCII JSON of anything that `decode` returned; what is nested too deeply becomes null."""
     try:
         return json.dumps(value, separators=(",", ":"))
     except RecursionError:
@@ -229,7 +229,7 @@ class ResultsReply:
 
     @property
     def processed(self) -> int:
-        """How many the Gateway looked at before it stopped; the rest was skipped in silence."""
+        """Return how many the Gateway looked at before it stopped; the rest was skipped in silence."""
         return self.stored + self.failed
 
 
@@ -268,7 +268,7 @@ class HeartbeatReply:
 
 
 def _command_name(command: Any) -> str:
-    """The contract does not say what a command looks like: a word, or an object with the word under a usual name."""
+    """Return the word of a command, or the word under a usual name of an object: the contract does not say which."""
     if isinstance(command, dict):
         command = next((command[key] for key in ("command", "name", "type", "action") if key in command), "")
     return plain_words(command)[:_LONGEST_COMMAND].lower() if isinstance(command, str) else ""
@@ -279,7 +279,7 @@ def _count(value: Any) -> int | None:
 
 
 def parse_results(value: Any, sent: int) -> ResultsReply | None:
-    """None for counts that cannot be true: more than was sent, or nothing said about anything."""
+    """Read the counts; None for some that cannot be true: more than was sent, or nothing said about anything."""
     if not isinstance(value, dict):
         return None
     counts = [_count(value.get(name)) for name in ("inserted", "updated", "failed")]
@@ -299,7 +299,7 @@ def _errors(value: Any) -> tuple[str, ...]:
 
 
 def parse_raw(value: Any) -> RawReply | RawFailure | None:
-    """Only `status: ok` is success."""
+    """Read the reply to a raw file; only `status: ok` is success."""
     if not isinstance(value, dict) or not isinstance(value.get("status"), str):
         return None
     if value["status"] == "ok":
@@ -319,7 +319,7 @@ def parse_closed(value: Any) -> ClosedReply | None:
 
 
 def parse_heartbeat(value: Any) -> HeartbeatReply | None:
-    """`commands` may be null, missing, a list, or (leniently) a single command."""
+    """Read the reply to a heartbeat; `commands` may be null, missing, a list, or (leniently) a single command."""
     acknowledged = value.get("acknowledged") if isinstance(value, dict) else None
     if not isinstance(acknowledged, bool):
         return None
@@ -329,7 +329,7 @@ def parse_heartbeat(value: Any) -> HeartbeatReply | None:
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds to wait by `Retry-After` (seconds or HTTP date), else by `X-RateLimit-Reset`; None if neither says.
+    """Return seconds to wait by `Retry-After` (seconds or HTTP date) or `X-RateLimit-Reset`; None if neither says.
 
     `headers` is looked up as it is: pass a case-insensitive mapping. Dates count from the reply's own `Date`
     where it has one, so that a wrong clock on this side shortens no pause.
@@ -363,7 +363,7 @@ def _http_date(text: str | None) -> float | None:
 
 
 def _reset(text: str, here: float) -> float | None:
-    """Deployments differ: seconds from now, seconds since 1970, or milliseconds since 1970."""
+    """Return seconds from now; deployments send these, or seconds or milliseconds since 1970."""
     number = _number(text)
     if number is None or number < 1e9:
         return number
@@ -371,7 +371,7 @@ def _reset(text: str, here: float) -> float | None:
 
 
 def error_words(body: str, content_type: str = "") -> str:
-    """What an error reply says, in one short line, whether it is text, JSON, HTML or nothing."""
+    """Return what an error reply says, in one short line, whether it is text, JSON, HTML or nothing."""
     text = body.strip()
     if "html" in content_type or text[:200].lower().lstrip().startswith(("<!doctype", "<html")):
         page = text[:_LONGEST_HTML]
@@ -393,13 +393,13 @@ def _json_words(value: Any) -> str:
 
 
 def plain_words(text: str) -> str:
-    """One line without control characters, cut to a length that a person reads."""
+    """Return one line without control characters, cut to a length that a person reads."""
     line = " ".join(_CONTROL.sub(" ", text[: 4 * _LONGEST_WORDS]).split())
     return line if len(line) <= _LONGEST_WORDS else line[: _LONGEST_WORDS - 1] + "…"
 
 
 def scrubber(secrets: tuple[str, ...]) -> Callable[[str], str]:
-    """A function that takes secrets out of words, also where the other side echoed them."""
+    """Return a function that takes secrets out of text, also where the other side echoed them."""
     known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
 
     def scrub(words: str) -> str:

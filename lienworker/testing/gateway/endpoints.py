@@ -131,7 +131,7 @@ async def _closed(
 def matched_path(request: web.BaseRequest) -> str:
     """Return the path that routes and task ids are read from: as it was sent, unless that is how Go would write it.
 
-    Go keeps the raw form beside the decoded one only where encoding the decoded one again gives something else, and
+    Go keeps the raw form beside the decoded one only where encoding the decoded one again yields something else, and
     the router prefers the raw form. So `a%20b` is `a b`, and `fl%3A1` stays `fl%3A1`.
     """
     raw = request.raw_path.partition("?")[0]

@@ -573,9 +573,12 @@ def test_a_result_with_an_impossible_key_is_parked_before_it_is_sent(
 def test_a_result_that_can_never_be_stored_sends_no_raw_file_and_fails_its_task(
     here: Desk, gateway: ReferenceGateway
 ) -> None:
+    gateway.enqueue({"verbatim": {"task_id": "odd1"}, "platform": "demo"})
+    gateway.state.take_tasks(1, ["demo"], here.runtime.folder.worker_id())
     here.add(1, name="odd", state="Ninechars")
     here.add(2)
     here.upload_until()
+    assert gateway.state.bookings == {}
     assert len(gateway.state.raw_uploads) == 2
     assert (here.row("odd1", "upload_raw")["state"], here.row("odd1")["state"]) == ("parked", "parked")
     calls = gateway.state.calls("fail")
