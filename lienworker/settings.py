@@ -96,7 +96,8 @@ class Settings:
         "LIENWORKER_GATEWAY_RETRY",
         30.0,
         read_as.number(float, 0.01, 300),
-        "Seconds before the Gateway is tried again after it failed; twice as long each time, up to five minutes.",
+        "Seconds before the Gateway is tried again after it failed; twice as long each time, up to five minutes. Where "
+        "nobody answers, it is looked for more often.",
     )
     heartbeat: float = _setting(
         "LIENWORKER_HEARTBEAT",

@@ -407,6 +407,15 @@ def make_due(topic: Topic, now: int, from_ms: int, limit: int) -> None:
     )
 
 
+def make_due_before(topic: Topic, now: int, until: int, reasons: Sequence[str]) -> None:
+    """Let rows be due now that were to wait until then at most, for one of these reasons."""
+    execute(
+        "UPDATE outbox SET due_at = ? WHERE state = 'waiting' AND topic = ? AND host = '' AND due_at > ?"
+        " AND due_at <= ? AND reason IN (SELECT value FROM json_each(?))",
+        (now, topic, now, until, json.dumps(list(reasons))),
+    )
+
+
 def bring_forward(now: int, by_ms: int) -> None:
     """Bring the due times of waiting rows forward, but not before now."""
     execute(

@@ -39,6 +39,11 @@ from lienworker.store.pages import PAGE
 #: The lanes to the Gateway, in the order in which they are worked, each with the endpoint that it goes to.
 ENDPOINTS: dict[str, str] = {Topic.UPLOAD_RAW: "raw", Topic.UPLOAD_RESULT: "results", Topic.REPORT_FAILURE: "tasks"}
 
+#: Failures of a destination that is in trouble: what waits for its probe waits for one of these. Not 401 and 429.
+_OUTAGES = ("down", "reset", "timeout", "server_error", "garbage", "failed", "unexpected", "missing", "redirected")
+#: What our own waits after a failure amount to at most.
+_LONGEST_WAIT_MS = 400_000
+
 #: So many rows are work for one process; the next one helps when more are waiting.
 _FOR_ONE = 250
 #: Whoever sends looks for more every tenth of a second; what has been due for this long is for somebody else.
@@ -115,6 +120,18 @@ def take_back(rows: Sequence[Claimed]) -> None:
         give_back_in_transaction(rows)
         for topic in {row.topic for row in rows}:
             breaker.call_off_probe(ENDPOINTS[topic])
+
+
+def probe_others(endpoint: str) -> None:
+    """An endpoint answers again: the others probe at once, with rows that wait for just that. Part of a transaction.
+
+    Rows that found nobody there go now as well, also where the breaker had not opened yet.
+    """
+    now, waited_until = now_ms(), breaker.probe_others(endpoint)
+    for topic, other in ENDPOINTS.items():
+        transitions.make_due_before(Topic(topic), now, now + _LONGEST_WAIT_MS, breaker.NOBODY_THERE)
+        if other in waited_until:
+            transitions.make_due_before(Topic(topic), now, waited_until[other] + 1, _OUTAGES)
 
 
 def waiting_for(endpoint: str) -> int:

@@ -34,7 +34,7 @@ from lienworker.platforms import Registry, Target
 from lienworker.steps.in_flight import OnLoop
 from lienworker.steps.lane import short_switch_interval
 from lienworker.steps.platform_rotation import PlatformRotation
-from lienworker.steps.upload.apply import close_after_poll, failure_of, say_change, settle_polls
+from lienworker.steps.upload.apply import close_after_poll, failure_of, record_change, settle_polls
 from lienworker.store import tasks
 from lienworker.store.counts import task_counts, undelivered
 from lienworker.store.tasks import NewTask
@@ -150,7 +150,7 @@ class Collector:
         else:  # the next turn would take so late a poll for that of a wrong clock
             before = breaker.outage("work")
             breaker.pause("work", failure_of(failed), seconds)
-            say_change("work", before)
+            record_change("work", before)
 
     def _poll_again_in(self, seconds: float) -> None:
         """Part of a larger transaction."""

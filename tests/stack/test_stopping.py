@@ -24,6 +24,7 @@ IN_THE_AIR = 0.3
 def taking(worker: Node, gateway: ReferenceGateway) -> Node:
     """A node that does nothing but take work, of which there is always more."""
     worker.settings |= {"LIENWORKER_MAX_WAITING": "100000", "LIENWORKER_TASK_EXPIRY": "50000"}
+    worker.settings["LIENWORKER_LOG_LEVEL"] = "warning"  # nobody reads its log
     assert worker.cli("pause", "--fetch").returncode == 0
     place = {"state": "XX", "county": "Juniper"}
     gateway.enqueue(

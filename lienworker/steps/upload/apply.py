@@ -65,7 +65,7 @@ def close_after_poll() -> None:
     if known.closes_on_answer:
         before = breaker.outage("work")
         breaker.close("work")
-        say_change("work", before)
+        record_change("work", before)
 
 
 def failure_of(failed: Unavailable) -> Failure:
@@ -97,18 +97,19 @@ def _apply_breaker(endpoint: str, known: Known, verdict: BreakerVerdict, first_d
     """Return until when nothing goes out; 0 where the endpoint goes on. What changes for people is logged."""
     before = breaker.outage(endpoint)
     open_until = _change_breaker(endpoint, known, verdict, first_delay)
-    say_change(endpoint, before)
+    record_change(endpoint, before)
     return open_until
 
 
-def say_change(endpoint: str, before: Outage | None) -> None:
-    """Log that delivery trouble has begun or ended, once it is committed. Part of a larger transaction."""
+def record_change(endpoint: str, before: Outage | None) -> None:
+    """Log that delivery trouble has begun or ended; an end is news for the other endpoints. Part of a transaction."""
     now, extra = breaker.outage(endpoint), {"action": "delivery", "endpoint": endpoint}
     n = uploads.waiting_for(endpoint)
     if now and not before:
         words = "the Gateway does not take %s for now: %s; %d wait, nothing is lost"
         after_commit(lambda: logger.warning(words, endpoint, now.words, n, extra=extra))
     elif before and not now:
+        uploads.probe_others(endpoint)
         words, seconds = "the Gateway takes %s again, after %.0f s; %d waited", (now_ms() - before.since_ms) / 1000
         after_commit(lambda: logger.warning(words, endpoint, seconds, n, extra=extra))
 

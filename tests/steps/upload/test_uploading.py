@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lienworker.db.clock import now_ms
+from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import all_rows, execute, one_row, write
 from lienworker.hubs.gateway import sanitize
 from lienworker.hubs.gateway.outcomes import Kind, Unavailable
@@ -845,3 +845,76 @@ def test_another_process_takes_what_the_one_that_sends_leaves_lying(here: Desk, 
         with write("test"):
             execute("UPDATE outbox SET due_at = due_at - 601000 WHERE topic = 'upload_raw'")
         assert lane.due(here.runtime.rules, 32) == 16
+
+
+# One endpoint answers again
+
+
+def all_breakers(here: Desk) -> dict[str, int]:
+    return {row["endpoint"]: row["is_open"] for row in breaker.breakers()}
+
+
+def open_both(here: Desk, kind: str, words: str = "away") -> None:
+    with write("test"):
+        breaker.record_failure("raw", Failure("server_error", "HTTP 503", None), 300)
+        breaker.record_failure("results", Failure(kind, words, None), 300)
+        execute("UPDATE breakers SET retry_at = 0 WHERE endpoint = 'raw'")
+
+
+@pytest.mark.parametrize("kind", ["down", "server_error", "failed"])
+def test_when_one_endpoint_answers_again_the_others_probe_at_once(
+    here: Desk, gateway: ReferenceGateway, kind: str
+) -> None:
+    here.add(3)
+    open_both(here, kind)
+    here.upload()
+    assert all_breakers(here) == {"raw": 0, "results": 0}
+    assert len(gateway.state.results) == 3
+
+
+@pytest.mark.parametrize("kind", ["auth", "rate_limited"])
+def test_a_refused_token_and_a_pause_are_not_ended_by_an_answer_elsewhere(
+    here: Desk, gateway: ReferenceGateway, kind: str
+) -> None:
+    here.add(3)
+    open_both(here, kind)
+    here.upload()
+    assert all_breakers(here) == {"raw": 0, "results": 1}
+    assert gateway.state.calls("results") == []
+
+
+def test_ordinary_successes_probe_nothing(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(3)
+    with write("test"):
+        breaker.record_failure("results", Failure("server_error", "HTTP 503", None), 300)
+    here.upload()
+    assert len(gateway.state.raw_uploads) == 3
+    assert gateway.state.calls("results") == []
+
+
+def test_rows_that_found_nobody_go_as_soon_as_somebody_is_there(tmp_path: Path, gateway: ReferenceGateway) -> None:
+    with desk(tmp_path / "data", gateway, LIENWORKER_GATEWAY_RETRY="300") as here:
+        here.add(3)
+        here.send_raws()
+        gateway.stop_listening()
+        here.upload()
+        gateway.start_listening()
+        assert here.states("upload_result") == {"waiting": 3}
+        here.add(1, name="new")
+        with write("test"):
+            breaker.record_failure("raw", Failure("down", "away", None), 300)
+            execute("UPDATE breakers SET retry_at = 0 WHERE endpoint = 'raw'")
+        here.upload_until_it(lambda: len(gateway.state.results) == 4)
+
+
+def test_a_gateway_that_is_away_is_looked_for_a_tenth_of_the_time_after_it_left(here: Desk) -> None:
+    """Twelve probes or so find one that was away for a minute, and some sixty one that was away for an hour."""
+    now, probes = 0.0, 0
+    with write("test"):
+        breaker.record_failure("raw", Failure("down", "away", None), 30)
+        while now < 3600:
+            execute("UPDATE breakers SET is_probing = 1, since = ?", (rfc3339(now_ms() - int(1000 * now)),))
+            wait = (breaker.record_failure("raw", Failure("down", "away", None), 30) - now_ms()) / 1000
+            assert wait <= max(3.0, now / 10) * 1.2 + 0.1
+            now, probes = now + wait, probes + 1
+    assert 40 <= probes <= 90
