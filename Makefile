@@ -110,8 +110,9 @@ dev: install  ## Run the stack and start its workers again when the code changes
 hooks: install  ## Check each commit before it is made
 	$(BIN)/pre-commit install
 
-docs: install  ## Make the reference page docs/settings.md again
+docs: install  ## Make the reference pages docs/settings.md and docs/platforms.md again
 	$(BIN)/python docs/settings_page.py > docs/settings.md
+	$(BIN)/python docs/platforms_page.py > docs/platforms.md
 
 fuzz: install  ## Read a hundred thousand damaged import files: make fuzz [MUTATIONS=100000] [SEED=1]
 	$(BIN)/python tests/intake/fuzzing.py --mutations $(or $(MUTATIONS),100000) --seed $(or $(SEED),1)

@@ -175,7 +175,7 @@ def parcels(root: Path) -> list[Parcel]:
         keys = [row[name] for name in _KEYS]
         about = {**dict(zip(_KEYS, keys, strict=True)), "task_id": row["task_id"], "url": page["url"]}
         about |= {"raw_html_hash": page["sha256"], "fetched_at": page["fetched_at"], "content_type": "text/html"}
-        name = raw_name(*keys, page["sha256"], "html.gz")
+        name = raw_name(*keys, page["part"], page["sha256"], "html.gz")
         found.append(Parcel(root / page["path"], name, json.dumps(about), item(row)))
     close()
     return found

@@ -1,31 +1,40 @@
-"""What hostile pages cost: each kind by itself, then many of them at once through the scrape step of one worker.
+"""What hostile pages cost: each kind by itself, then many of them at once through the scrape step of one worker, then
+as many from a real site through its fetch step and its scrape step, side by side.
 
 The bar: no page under 16 MB takes a worker past 400 MB, its child included, or 10 s of one core; 64 of them at once
 neither. Times are of the processor, of both processes. The exit status is 1 where something is over.
 
     python -m benchmarks.hostile [--megabytes 16] [--at-once 64] [--kind NAME …]
+    python -m benchmarks.hostile --fetch [--megabytes 16] [--at-once 64]      only the last of the three
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
 import logging
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from lienworker.errors import PageError
 from lienworker.platforms import Page, Target, default_registry
 from lienworker.platforms.catalog.guarded import parse_guarded
+
+if TYPE_CHECKING:
+    from lienworker.steps.runtime import Runtime
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "platforms"))
 from hostile import PAGES
@@ -113,7 +122,7 @@ def one_kind(kind: str, size: int) -> bool:
     return not over
 
 
-def prepare(root: Path, n: int, size: int) -> None:
+def prepare(root: Path, kinds: list[str], n: int, size: int) -> None:
     """Stores so many hostile pages, fetched and waiting to be scraped."""
     from lienworker.db.database import write
     from lienworker.fetching import Fetched
@@ -123,7 +132,6 @@ def prepare(root: Path, n: int, size: int) -> None:
     from lienworker.store.raw_files import write_aside
     from lienworker.store.tasks import NewTask
 
-    kinds = list(PAGES)
     with _runtime(root) as here:
         with write("benchmark"):
             register_in_transaction([NewTask("cli", f"http://county.example/{m}") for m in range(n)])
@@ -136,7 +144,7 @@ def prepare(root: Path, n: int, size: int) -> None:
 
 
 @contextlib.contextmanager
-def _runtime(root: Path) -> Iterator[object]:
+def _runtime(root: Path) -> Iterator[Runtime]:
     from dramatiq.asyncio import EventLoopThread
 
     from lienworker.settings import Settings
@@ -144,7 +152,9 @@ def _runtime(root: Path) -> Iterator[object]:
 
     loop = EventLoopThread(logging.getLogger(__name__))
     loop.start()
-    settings = Settings(data_dir=root / "data", host_delay=0.0, host_concurrency=1000)
+    settings = Settings(
+        data_dir=root / "data", host_delay=0.0, host_concurrency=1000, allow_private_hosts=("127.0.0.1",)
+    )
     with running(settings, "benchmark", 2, loop.loop) as here:
         yield here
     loop.stop()
@@ -152,38 +162,105 @@ def _runtime(root: Path) -> Iterator[object]:
 
 def scrape_all(root: Path) -> bool:
     """All that wait, by two threads, as a worker process has them."""
-    from lienworker.db.database import all_rows, close
+    with _runtime(root) as here:
+        return _work_off(here, "scraped", [lambda: _scrape(here)] * 2)
+
+
+def fetch_all(root: Path, site: str, n: int) -> bool:
+    """So many pages of the site, by a thread that fetches and one that scrapes what is left to it."""
+    from lienworker.db.database import write
+    from lienworker.outbox.registration import register_in_transaction
+    from lienworker.steps.fetch import FetchLoop
+    from lienworker.store.tasks import NewTask
+
+    def fetch() -> None:
+        with here.holder.lease() as token:
+            FetchLoop(here.fetch, here.lane(token)).run()
+
+    with _runtime(root) as here:
+        with write("benchmark"):
+            register_in_transaction([NewTask("cli", f"{site}/{m}") for m in range(n)])
+        return _work_off(here, "fetched and scraped", [fetch, lambda: _scrape(here)])
+
+
+def _scrape(here: Runtime) -> None:
     from lienworker.steps.scrape import ScrapeRun
 
-    def work() -> None:
-        while any(all_rows("SELECT 1 FROM outbox WHERE topic = 'scrape' AND state IN ('waiting', 'leased') LIMIT 1")):
-            with here.holder.lease() as token:
-                ScrapeRun(here.scrape, here.slots, here.lane(token, quarantined=True)).work()
+    with here.holder.lease() as token:
+        ScrapeRun(here.scrape, here.slots, here.lane(token, quarantined=True)).work()
+
+
+def _work_off(here: Runtime, what: str, steps: list[Callable[[], None]]) -> bool:
+    """Take each step in a thread of its own, again and again until nothing is left; say what all of it has cost."""
+    from lienworker.db.database import all_rows, close
+
+    left = "SELECT 1 FROM outbox WHERE topic IN ('fetch', 'scrape') AND state IN ('waiting', 'leased') LIMIT 1"
+
+    def work(step: Callable[[], None]) -> None:
+        while any(all_rows(left)):
+            step()
             time.sleep(0.1)
         close()
 
-    with _runtime(root) as here:
-        (n,) = all_rows("SELECT count(*) FROM tasks")[0]
-        here.watchdog.start(lambda parse: os._exit(1))
-        with Usage().measured() as usage:
-            threads = [threading.Thread(target=work) for _ in range(2)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        ended = dict(all_rows("SELECT coalesce(reason, status), count(*) FROM tasks GROUP BY 1"))
-        here.watchdog.stop()
-    print(f"\n{n} at once: {usage.seconds:.0f} s of the processor, {usage.seconds / n:.2f} a page;", end=" ")
+    (n,) = all_rows("SELECT count(*) FROM tasks")[0]
+    here.watchdog.start(lambda parse: os._exit(1))
+    with Usage().measured() as usage:
+        threads = [threading.Thread(target=work, args=[step]) for step in steps]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    ended = dict(all_rows("SELECT coalesce(reason, status), count(*) FROM tasks GROUP BY 1"))
+    here.watchdog.stop()
+    print(f"\n{n} at once, {what}: {usage.seconds:.0f} s of the processor, {usage.seconds / n:.2f} a page;", end=" ")
     print(f"at most {usage.own_peak_mb:.0f} MB in the worker, {usage.peak_mb:.0f} with its child")
     print(", ".join(f"{reason} {m}" for reason, m in sorted(ended.items())))
     return usage.peak_mb <= MOST_MB and usage.seconds <= MOST_SECONDS * n
 
 
-def at_once(n: int, size: int) -> bool:
+@contextlib.contextmanager
+def hostile_site(kinds: list[str], size: int) -> Iterator[str]:
+    """A site of hostile pages, by number; every second one comes packed, and every fourth one is noise."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            n = int("0" + self.path[1:].removesuffix("robots.txt"))
+            kind = kinds[n % len(kinds)]
+            body = random.randbytes(size) if n % 4 == 2 else PAGES[kind](size)[:size]
+            self.send_response(200)
+            self.send_header("Content-Type", _type_of(kind))
+            if n % 2:
+                body = gzip.compress(body, 1)
+                self.send_header("Content-Encoding", "gzip")
+            else:
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):  # who has read enough of a robots.txt hangs up
+                self.wfile.write(body)
+
+        def log_message(self, *about: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def at_once(kinds: list[str], n: int, size: int) -> bool:
     with tempfile.TemporaryDirectory() as root:
         command = [sys.executable, "-m", "benchmarks.hostile", "--at-once", str(n), "--bytes", str(size)]
-        subprocess.run([*command, "--prepare", root], check=True)
+        subprocess.run([*command, "--prepare", root, "--kind", *kinds], check=True)
         return subprocess.run([*command, "--scrape", root]).returncode == 0
+
+
+def fetched_at_once(kinds: list[str], n: int, size: int) -> bool:
+    with tempfile.TemporaryDirectory() as root, hostile_site(kinds, size) as site:
+        command = [sys.executable, "-m", "benchmarks.hostile", "--at-once", str(n), "--site", site, "--into", root]
+        return subprocess.run(command).returncode == 0
 
 
 def main() -> None:
@@ -191,20 +268,25 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=16.0)
     parser.add_argument("--at-once", type=int, default=64)
     parser.add_argument("--kind", nargs="*", default=[])
-    for hidden in ("--one", "--bytes", "--prepare", "--scrape"):
+    parser.add_argument("--fetch", action="store_true")
+    for hidden in ("--one", "--bytes", "--prepare", "--scrape", "--site", "--into"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    size = int(chosen.bytes or chosen.megabytes * 1_000_000)
+    size, kinds = int(chosen.bytes or chosen.megabytes * 1_000_000), chosen.kind or list(PAGES)
     if chosen.one:
         sys.exit(not one_kind(chosen.one, size))
     if chosen.prepare:
-        sys.exit(prepare(Path(chosen.prepare), chosen.at_once, size))
+        sys.exit(prepare(Path(chosen.prepare), kinds, chosen.at_once, size))
     if chosen.scrape:
         sys.exit(not scrape_all(Path(chosen.scrape)))
-    fine = each_kind(chosen.kind or list(PAGES), size)
+    if chosen.site:
+        sys.exit(not fetch_all(Path(chosen.into), chosen.site, chosen.at_once))
+    fine = chosen.fetch or each_kind(kinds, size)
+    if chosen.at_once and not chosen.fetch:
+        fine &= at_once(kinds, chosen.at_once, size)
     if chosen.at_once:
-        fine &= at_once(chosen.at_once, size)
+        fine &= fetched_at_once(kinds, chosen.at_once, size)
     sys.exit(not fine)
 
 

@@ -342,15 +342,24 @@ def _ratio(root: Path, prepare: Callable[[Worker], object], n: int) -> Limited:
     alone, _ = _delivered_a_second(root / "alone", prepare, n, 0.0)
     with_some, refused = _delivered_a_second(root / "some", prepare, n, LIMITED)
     ratio = with_some / alone
-    return Limited(ratio, f"{with_some:.0f} results/s ({refused} calls) and {alone:.0f} without: {ratio:.2f}")
+    words = f"{with_some:.0f} results/s ({_waits(refused)}) and {alone:.0f} without: {ratio:.2f}"
+    return Limited(ratio, words)
 
 
-def _delivered_a_second(folder: Path, prepare: Callable[[Worker], object], n: int, share: float) -> tuple[float, int]:
-    """Results a second from the first request of an upload to the last reply, by the Gateway's log; how many 429."""
+def _delivered_a_second(
+    folder: Path, prepare: Callable[[Worker], object], n: int, share: float
+) -> tuple[float, list[Request]]:
+    """Results a second from the first request of an upload to the last reply, by the Gateway's log; the 429."""
     with reference_gateway() as gateway:
         calls = _through(gateway, folder, prepare, n, share)
     seconds = max(call.finished or 0.0 for call in calls) - min(call.time for call in calls)
-    return n / seconds, sum(call.status == 429 for call in calls)
+    return n / seconds, [call for call in calls if call.status == 429]
+
+
+def _waits(refused: list[Request]) -> str:
+    """Say how often one file or result was told to wait at the most: no delivery can be shorter than these waits."""
+    times = Counter((call.endpoint, name) for call in refused for name in call.names)
+    return f"{len(refused)} calls, {max(times.values(), default=0)} in a row at the most"
 
 
 def _pauses_with_many(folder: Path, site: DemoSite, n: int) -> int:

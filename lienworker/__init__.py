@@ -1,6 +1,6 @@
 """lienworker: scrape county tax-lien parcels, keep everything locally first, deliver when the Gateway can take it.
 
-How the whole hangs together, in one screen (docs/architecture.md follows one parcel through it). A folder uses what is
+How the parts fit together, in one screen (docs/architecture.md follows one parcel through them). A folder uses what is
 below it, never what is above:
 
     cli/ web/       what people type and see
@@ -10,13 +10,13 @@ below it, never what is above:
     queries/        what is only read, for people: counts, lists, backlog, export, analysis, health
     repair/         doctor, salvage, requeue
     maintenance/    relay and heartbeat, retention, disk limits, backup, restore, hosts and clocks
-    steps/          the way of one parcel: register, collect, fetch, scrape, follow, drift, upload
+    steps/          the path of one parcel: register, collect, fetch, scrape, follow, drift, upload
     hubs/           where work comes from and results go: the Gateway
     fetching/       a page from the network                                      no database
     platforms/      the data on a page                                           pure
     intake/         files of parcels into rows
-    outbox/         every step of a task's life is a row here; claims, leases, pacing, the relay
-    store/          tasks, pages, results and their files. The truth.
+    outbox/         every step of a task is a row here; claims, leases, pacing, the relay
+    store/          tasks, pages, results and their files: authoritative
     broker          Dramatiq's broker as we use it; redis_client: how to connect
     db/             connection, write transaction, clock, small values, migrations, schema
     data_folder, logs, settings, failpoints, errors, …

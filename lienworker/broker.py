@@ -1,7 +1,7 @@
 """Broker and middleware: how Dramatiq is set up here, and what it is not used for.
 
-Retries, dead letters and delays are the outbox's. So Dramatiq's own `Retries` is left out (an actor that asks for it is
-an error), no queue has a delay queue, and a message is only a token.
+Retries, dead letters and delays belong to the outbox. So Dramatiq's own `Retries` is left out (an actor that asks for
+it is an error), no queue has a delay queue, and a message is only a token.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from lienworker.trust import refuse_foreign_folder
 
 #: Few queues: each one that a worker listens on costs idle polling.
 BEAT, FETCH, SCRAPE, UPLOAD = "beat", "fetch", "scrape", "upload"
-#: The longest pause between two looks of an idle worker into a queue, ms: short where somebody waits, long elsewhere.
+#: The longest pause between two polls of an idle worker, ms: short where a person waits, long elsewhere.
 _IDLE_POLL_MS = {BEAT: 1000, FETCH: 200, SCRAPE: 300, UPLOAD: 200}
 _NOTHING_TO_UPLOAD_MS = 1000  # not longer: a stop waits for it
 
 #: How long a Redis may take to answer before anything is started on it, s.
 _FIRST_LOOK_SECONDS = 3.0
-#: What redis-py raises for an option that it does not know, or for a value that it cannot use.
+#: What redis-py raises for an unknown option, or for a value that it cannot use.
 _WRONG_OPTION = (TypeError, ValueError, AttributeError, redis.RedisError)
 
 logger = logging.getLogger(__name__)
@@ -52,25 +52,27 @@ class TokenBroker(RedisBroker):
             self.emit_after("declare_queue", queue_name)
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
-        """Every way into Redis comes by here; tests call the points by the actor's name."""
+        """Send a message: every message passes through here. The failpoints carry the actor's name."""
         failpoint(message.actor_name, "before_send")
         try:
             sent: Message[Any] = super().enqueue(message, delay=delay)
         except redis.RedisError as problem:
             if not self.goes_on_without_redis:
                 raise
-            logger.warning("%s is not sent, Redis is away: %s", message.actor_name, problem, extra={"action": "send"})
+            logger.warning(
+                "%s is not sent, Redis is unreachable: %s", message.actor_name, problem, extra={"action": "send"}
+            )
             return message
         failpoint(message.actor_name, "after_send")
         return sent
 
-    goes_on_without_redis = False  # the schedule: periodiq would end with a trace at the first tick without Redis
+    goes_on_without_redis = False  # the schedule: periodiq would exit at the first tick without Redis
     is_silent = False  # standalone: nothing is ever put into the upload queue
     data_dir: Path  # whose tasks the messages are about
-    places: int | None = None  # how many steps this process takes at a time
+    places: int | None = None  # how many steps this process runs at a time
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Any:
-        """A process whose places are taken leaves tokens where they are: the relay counts those, and sends no more."""
+        """Leave tokens in the queue while this process has no free place: the relay counts those, and sends no more."""
         longest = _IDLE_POLL_MS[queue_name]
         if queue_name == UPLOAD and self.is_silent:
             longest = _NOTHING_TO_UPLOAD_MS
@@ -80,14 +82,14 @@ class TokenBroker(RedisBroker):
 
 
 class Hygiene(Middleware):
-    """Closes a thread's database connection with the thread."""
+    """Closes a thread's database connection when the thread ends."""
 
     def before_worker_thread_shutdown(self, broker: Any, thread: Any) -> None:
         close()
 
 
 def redis_url(settings: Settings) -> str:
-    """The operator's Redis, or the socket of the private one in the data folder."""
+    """Return the operator's Redis, or the socket of the private one in the data folder."""
     if settings.redis_url:
         return settings.redis_url
     socket = DataFolder(settings.data_dir).redis_socket
@@ -97,13 +99,13 @@ def redis_url(settings: Settings) -> str:
 
 
 def refuse_redis_url(settings: Settings) -> None:
-    """Options that redis-py does not take: found here, and not again and again in every thread of every worker.
+    """Refuse options that redis-py does not know, once, here, instead of in every thread of every worker.
 
     Nothing is connected yet, so whatever goes wrong is the address's fault.
     """
     try:
         connect_redis(redis_url(settings)).connection_pool.make_connection()
-    except _WRONG_OPTION:  # what it says can quote a password
+    except _WRONG_OPTION:  # its message can quote a password
         words = "has an option that the Redis client does not know, or one with a wrong value."
         raise SettingsError("REDIS_URL", f"{words} `lienworker doctor` says which.") from None
 
@@ -130,12 +132,12 @@ def _redis_place(settings: Settings) -> str:
 
 
 def _in_address(path: Path) -> str:
-    """A folder's name can be anything; what means something else in an address is encoded."""
+    """Encode a folder's name for an address: it may contain characters with a meaning there."""
     return "".join(f"%{ord(one):02X}" if one in "%?#\t\r\n" else one for one in str(path))
 
 
 def setup_broker(settings: Settings, *middleware: Middleware) -> TokenBroker:
-    """Makes the broker that actors are declared on. periodiq's middleware must be there before the first actor."""
+    """Make the broker that actors are declared on. periodiq's middleware must be added before the first actor."""
     broker = TokenBroker(  # type: ignore[no-untyped-call]
         client=connect_redis(redis_url(settings)),
         namespace=namespace(settings),
@@ -148,13 +150,13 @@ def setup_broker(settings: Settings, *middleware: Middleware) -> TokenBroker:
 
 
 def namespace(settings: Settings) -> str:
-    """Several data folders may share one Redis: each has its own names there."""
+    """Return the namespace of this data folder: several may share one Redis."""
     mark = hashlib.sha256(str(settings.data_dir.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
     return f"lienworker-{mark}"
 
 
 class QueueTokens:
-    """The way of tokens to Redis: a topic's tokens are messages to the actor of the same name."""
+    """Sends tokens to Redis: a topic's tokens are messages to the actor of the same name."""
 
     def __init__(self, broker: RedisBroker) -> None:
         self._broker = broker

@@ -1,4 +1,4 @@
-"""The data folder: where everything lies, and names that are safe to use as file names."""
+"""The data folder: where everything is, and names that are safe to use as file names."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from lienworker.failpoints import failpoint
 _PLAIN = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9 ._-]{0,78}[A-Za-z0-9_-])?")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
 _LARGE_LOG = 10_000_000
-#: Redis cuts longer socket paths silently (the kernel takes 107 bytes).
+#: Redis truncates longer socket paths silently (the kernel accepts 107 bytes).
 _LONGEST_SOCKET = 100
 _GLANCE_SECONDS = 0.002
 
 
 @dataclass(frozen=True)
 class DataFolder:
-    """The places under one data folder. One node is one data folder."""
+    """The paths in one data folder. One node is one data folder."""
 
     root: Path
 
@@ -44,7 +44,7 @@ class DataFolder:
 
     @property
     def aside(self) -> Path:
-        """Where pages are written before they get their names: one place, so that what a kill leaves is found."""
+        """Where pages are written before they are renamed: one folder, so that what a kill leaves is found."""
         return self.raw / ".aside"
 
     @property
@@ -65,7 +65,7 @@ class DataFolder:
 
     @property
     def holders(self) -> Path:
-        """A locked file for each living process that holds leases; the kernel frees the lock when it dies."""
+        """A locked file for each living process that holds leases; the kernel releases the lock when it dies."""
         return self.root / "holders"
 
     @property
@@ -74,27 +74,27 @@ class DataFolder:
 
     @property
     def lock(self) -> Path:
-        """Held by the stack that runs on this folder: by a whole one alone, by parts of one together."""
+        """Held by the stack that runs on this folder: exclusively by a whole stack, shared by the parts of one."""
         return self.root / "stack.lock"
 
     @property
     def quarantine(self) -> Path:
-        """Where a repair puts what is damaged or belongs to nobody; nothing reads it."""
+        """Where a repair puts what is damaged or unreferenced; nothing reads it."""
         return self.root / "quarantine"
 
     @property
     def salvaged(self) -> Path:
-        """A repaired database that is whole and not yet in its place (see `repair/salvage.py`)."""
+        """A repaired database that is complete and not yet in its place (see `repair/salvage.py`)."""
         return self.root / "lienworker.db.salvaged"
 
     @property
     def damage_note(self) -> Path:
-        """There while the database is known to be damaged: no stack starts on it until it is repaired."""
+        """Exists while the database is known to be damaged: no stack starts on it until it is repaired."""
         return self.root / "damaged"
 
     @property
     def redis_socket(self) -> Path:
-        """The embedded Redis's socket: in the folder, or in a short private place where that is too long."""
+        """The private Redis's socket: in the folder, or in a short private path where that is too long."""
         near = self.redis / "redis.sock"
         if len(os.fsencode(near)) <= _LONGEST_SOCKET:
             return near
@@ -102,7 +102,7 @@ class DataFolder:
         return Path(tempfile.gettempdir()) / f"lienworker-{os.getuid()}-{mark}" / "redis.sock"
 
     def create(self) -> DataFolder:
-        """Makes the folder, private to its owner, with the folders inside."""
+        """Create the folder, private to its owner, with the folders inside."""
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             for place in (self.raw, self.aside, self.pending, self.archive, self.logs, self.holders, self.redis):
@@ -112,12 +112,12 @@ class DataFolder:
         return self
 
     def worker_id(self) -> str:
-        """The worker's name, made once: tasks are booked under it at the Gateway."""
+        """Return the worker's name, made once: the Gateway assigns tasks to it."""
         machine = socket.gethostname()[:40] or "worker"
         return self._made_once("worker_id", lambda: f"{machine}-{secrets.token_hex(4)}")[0]
 
     def web_token(self) -> tuple[str, bool]:
-        """What visitors of the monitor must know, and whether it was made just now."""
+        """Return the token that visitors of the monitor need, and whether it was just made."""
         return self._made_once(self.web_token_file.name, lambda: secrets.token_urlsafe(24))
 
     @property
@@ -125,7 +125,7 @@ class DataFolder:
         return self.root / "web_token"
 
     def _made_once(self, name: str, make: Callable[[], str]) -> tuple[str, bool]:
-        """A word of this folder's own that stays the same from then on, and whether it is new."""
+        """Return a value of this folder that stays the same from then on, and whether it is new."""
         place = self.root / name
         with one_at_a_time(self.root / "open.lock"):
             word = place.read_text().strip() if place.exists() else ""
@@ -137,7 +137,7 @@ class DataFolder:
 
 
 def safe_part(text: str, plain: Callable[[str], str] = str.upper) -> str:
-    """A file name for any text, different for different texts, also where upper and lower case are the same.
+    """Return a file name for any text, different for different texts, even on a file system that ignores case.
 
     Exactly one spelling of a text is used as it is: the one that `plain` does not change, if it has only harmless
     characters. Every other is cleaned and marked with a hash of itself.
@@ -149,22 +149,22 @@ def safe_part(text: str, plain: Callable[[str], str] = str.upper) -> str:
     return f"{cleaned}~{mark}"
 
 
-#: Different in every process, also where they share a folder from several machines or containers; then a number each.
+#: Different in every process, even where several machines or containers share a folder; then a number each.
 _process = {"pid": 0, "name": ""}
 _numbers = itertools.count()
 
 
 def aside_name() -> str:
-    """The name of a file that is being written beside its place: nobody else's, and cheap."""
+    """Return the name of a temporary file beside its final place: unique, and cheap."""
     if _process["pid"] != os.getpid():  # forked workers must not share a name
         _process.update(pid=os.getpid(), name=secrets.token_hex(8))
     return f".{_process['name']}-{next(_numbers)}.part"
 
 
 def try_lock(path: Path, *, shared: bool = False) -> IO[str] | None:
-    """A lock on a file for as long as the returned object is open; None when somebody has it.
+    """Lock a file for as long as the returned object is open; return None when another process has it.
 
-    Several may have a shared one, but none beside an exclusive one.
+    Several may hold a shared lock, but none beside an exclusive one.
     """
     handle = open_lock(path)
     try:
@@ -176,7 +176,7 @@ def try_lock(path: Path, *, shared: bool = False) -> IO[str] | None:
 
 
 def lock_within(path: Path, seconds: float) -> IO[str] | None:
-    """Try so long to lock a file for ourselves."""
+    """Try for `seconds` to lock a file exclusively."""
     deadline = time.monotonic() + seconds
     while (lock := try_lock(path)) is None and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -185,7 +185,7 @@ def lock_within(path: Path, seconds: float) -> IO[str] | None:
 
 @contextmanager
 def one_at_a_time(path: Path) -> Iterator[None]:
-    """Waits for its turn among all processes that use the same file here."""
+    """Wait for the exclusive lock on a file among all processes that use it here."""
     with open_lock(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -193,14 +193,14 @@ def one_at_a_time(path: Path) -> Iterator[None]:
 
 @contextmanager
 def together(path: Path) -> Iterator[None]:
-    """Any number may be in here at a time; waits while somebody has the file to himself."""
+    """Share a file with any number of processes; wait while one of them has it exclusively."""
     with open_lock(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_SH)
         yield
 
 
 def open_lock(path: Path) -> IO[str]:
-    """Whoever may read a file may lock it, and so stall all others: a lock is its owner's only, an older one too."""
+    """Open a lock file, readable by its owner only: anybody who may read it could lock it and stall the others."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     about = os.fstat(handle)
     if about.st_uid == os.getuid() and about.st_mode & 0o077:
@@ -209,16 +209,17 @@ def open_lock(path: Path) -> IO[str]:
 
 
 def make_private(place: Path) -> None:
-    """A folder and those above it that are missing, each its owner's only: `mkdir` gives its mode to the last alone."""
+    """Create a folder and its missing parents, each for its owner only: `mkdir` sets the mode of the last one only."""
     if not place.is_dir():
         make_private(place.parent)
         place.mkdir(exist_ok=True, mode=0o700)
 
 
 def create_private(path: Path) -> None:
-    """Create an empty file that only its owner can read, unless it is there.
+    """Create an empty file that only its owner can read, unless it exists.
 
-    It is created aside and renamed: nobody ever gets a descriptor of the file itself (see `db/usage.py`).
+    It is created under a temporary name and renamed: nobody ever gets a descriptor of the file itself (see
+    `db/usage.py`).
     """
     if not path.exists():
         aside = path.with_name(aside_name())
@@ -227,7 +228,7 @@ def create_private(path: Path) -> None:
 
 
 def write_durably(path: Path, text: str) -> None:
-    """A small file, whole or not at all, also after a power loss; for its owner's eyes only."""
+    """Write a small file, whole or not at all, even across a power loss; readable by its owner only."""
     aside = path.with_name(aside_name())
     with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.write(text)
@@ -238,9 +239,9 @@ def write_durably(path: Path, text: str) -> None:
 
 
 def rename(aside: Path, path: Path, name: str) -> None:
-    """The only way in which a file that was written aside gets its place.
+    """Rename a temporary file into place: the only way in which that happens.
 
-    The name is what tests call the points right before and right after it.
+    `name` is the name of the failpoints right before and right after it.
     """
     failpoint(name, "before_rename")
     aside.replace(path)
@@ -248,14 +249,14 @@ def rename(aside: Path, path: Path, name: str) -> None:
 
 
 def rotated(log: Path) -> Path:
-    """A log that is appended to: a large one makes room for a new one first, and the one before that goes."""
+    """Return a log to append to: a large one is rotated first, and the one before it removed."""
     if log.exists() and log.stat().st_size > _LARGE_LOG:
         log.replace(log.with_name(f"{log.name}.1"))
     return log
 
 
 def fsync_folder(path: Path) -> None:
-    """Makes a rename in a folder survive a power loss."""
+    """Make a rename in a folder survive a power loss."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -264,7 +265,7 @@ def fsync_folder(path: Path) -> None:
 
 
 def is_stack_running(folder: DataFolder) -> bool:
-    """Looks twice: somebody else who looks has the lock for a moment, a stack has it for good."""
+    """Return whether a stack runs. Look twice: another process that looks holds the lock for a moment."""
     for pause in (_GLANCE_SECONDS, 0):
         if lock := try_lock(folder.lock):
             lock.close()

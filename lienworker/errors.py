@@ -1,4 +1,4 @@
-"""Everything that can go wrong, split where behaviour splits.
+"""Everything that can go wrong, split where behavior splits.
 
 LienworkerError
 ├── OperatorError          the operator's fault: one sentence, exit code 2
@@ -7,18 +7,20 @@ LienworkerError
 │   ├── BusyError          another process holds the data folder; the same again later does it: exit code 75
 │   └── RedisAwayError     no Redis answers where one should; the same: exit code 75
 ├── PageError              the row's fault: this page or this address; has a reason and says if a retry makes sense
-│   └── HeavyPageError     too much to be parsed without limits; `too_complex` for whoever has none to offer
-├── StoreError             the local storage's fault: full, not to be read or newer than this program; exit code 3
+│   └── HeavyPageError     too much to parse without limits; `too_complex` where there is no process with limits
+├── StoreError             the local storage's fault: full, unreadable or newer than this program; exit code 3
 │   └── DamageError        the database is broken, and only a repair or a backup helps: exit code 4
 ├── ShortageError          nobody's fault: the machine lacks files or memory for now; also an OSError
-└── RefusedError           nobody's fault: the disk takes no page for now; also an OSError
+└── RefusedError           nobody's fault: the disk refuses pages for now; also an OSError
 """
 
 from __future__ import annotations
 
 import errno
+from typing import TypeVar
 
-#: What a disk says when it is full, read-only or failing.
+E = TypeVar("E", bound=BaseException)
+#: The errors of a disk that is full, read-only or failing.
 STORAGE_FAULTS = {errno.EIO, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENXIO, errno.ESTALE}
 
 
@@ -27,7 +29,7 @@ class LienworkerError(Exception):
 
 
 class OperatorError(LienworkerError):
-    """Something that the person at the terminal can put right. Shown as one sentence, never as a trace."""
+    """Something that the person at the terminal can fix. Shown as one sentence, never as a stack trace."""
 
 
 class SettingsError(OperatorError):
@@ -51,9 +53,9 @@ class RedisAwayError(OperatorError):
 
 
 class PageError(LienworkerError):
-    """A page (or its address) that gives no result.
+    """A page (or its address) that yields no result.
 
-    `reason` is a stable word that people filter and retry by; `detail` is the sentence for them.
+    `reason` is a stable keyword that people filter and retry by; `detail` is the sentence for them.
     """
 
     def __init__(self, reason: str, detail: str, *, retryable: bool = False) -> None:
@@ -64,7 +66,7 @@ class PageError(LienworkerError):
 
 
 class HeavyPageError(PageError):
-    """A page that may be all right, but has to be parsed where it can do no harm: in a process with limits."""
+    """A page that may be fine, but has to be parsed where it can do no harm: in a process with limits."""
 
     def __init__(self, detail: str) -> None:
         super().__init__("too_complex", detail)
@@ -75,15 +77,15 @@ class StoreError(LienworkerError):
 
 
 class DamageError(StoreError):
-    """The database itself is broken: trying again makes nothing better, and may harm what can still be saved."""
+    """The database itself is broken: trying again does not help, and may harm what can still be saved."""
 
 
 class ShortageError(OSError, LienworkerError):
-    """The machine lacks something for the moment. Whatever was to be done is to be done later, as it is."""
+    """The machine lacks something for the moment. What was to be done is done later, unchanged."""
 
 
 class RefusedError(OSError, LienworkerError):
-    """The disk did not take a page: nothing more is to be fetched until it would."""
+    """The disk refused a page: nothing more is fetched until it accepts one."""
 
     def __init__(self, number: int, words: str, place: str, size: int) -> None:
         super().__init__(number, words)
@@ -92,5 +94,14 @@ class RefusedError(OSError, LienworkerError):
 
     @classmethod
     def because(cls, problem: OSError, place: str, size: int) -> RefusedError:
-        """`place` as seen from the data folder, `size` of what was to be stored there."""
+        """Make the error; `place` is relative to the data folder, `size` is that of what was to be stored there."""
         return cls(problem.errno or 0, problem.strerror or str(problem), place, size)
+
+
+def as_value(error: E) -> E:
+    """Return the error as something to keep: without the frames that it came through, which hold whole pages.
+
+    A frame that keeps an error which came through it is a cycle besides, and the collector may take minutes to find it.
+    """
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error

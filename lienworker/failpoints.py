@@ -1,9 +1,13 @@
-"""Named points at which the world can stop, for tests that kill the process just there.
+"""Failpoints: named points where a test can kill the process, to prove that no moment of a crash loses work.
 
-Every commit, rename, send, request and reply has its point; tests read their names from the source
-(tests/killpoints), so none is forgotten. Off in production, and free: one comparison with None.
-`LIENWORKER_CRASH_AT=point` arms a point, and `LIENWORKER_CRASH_MARK=file` makes it strike once: whoever creates the
-file dies.
+Every commit, rename, message and request has a failpoint (a *kill point* in the tests) right before and right after it.
+The tests in tests/killpoints read the names from the source, so that none is forgotten, find a scenario that reaches
+each point, kill the process there with SIGKILL, start it again and check that every promise still holds. A crash
+anywhere else looks like one at a point, since nothing durable happens in between.
+
+In production the points are off and cost one comparison with None. `LIENWORKER_CRASH_AT=point` arms one, and
+`LIENWORKER_CRASH_MARK=file` makes it strike once: the process that creates the file dies. Mocking the calls that fail
+was rejected: a mock cannot leave a half-written file, a held lock or an open transaction behind, and a kill does.
 """
 
 from __future__ import annotations
@@ -18,19 +22,19 @@ _hook: Hook | None = None
 
 
 def failpoint(point: str, moment: str = "") -> None:
-    """The process has come to a point, or to a moment of one (`before_commit`); whoever watches is told."""
+    """Announce that the process has reached a point, or a moment of one (`before_commit`)."""
     if _hook is not None:
         _hook(f"{point}.{moment}" if moment else point)
 
 
 def watch(hook: Hook | None) -> None:
-    """Calls `hook` at every point from now on, in whatever thread gets there."""
+    """Call `hook` at every point from now on, in whichever thread reaches it."""
     global _hook
     _hook = hook
 
 
 def strike_at(armed: str, mark: str | None = None) -> Hook:
-    """A hook that ends the process at a point as if the power had gone."""
+    """Return a hook that kills the process at a point, as if the power had failed."""
 
     def strike(point: str) -> None:
         if point == armed and (mark is None or _is_first(mark)):

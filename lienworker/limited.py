@@ -1,11 +1,11 @@
-"""Work that may hang or fill the memory, done in a child process that may use only so much of both.
+"""Work that may hang or fill the memory, done in a child process with limits for both.
 
-A child is started when it is first needed, does one job after the other, and ends by itself when it has had nothing to
-do for a while or when its parent is gone. A job is a function of this package, named `module:function`, from a few
-facts and bytes to bytes. What it costs: a third of a second for the first job, a millisecond for each other.
+A child is started when it is first needed, does one job after the other, and exits when it has been idle for a while or
+when its parent is gone. A job is a function of this package, named `module:function`, from a few facts and bytes to
+bytes. It costs a third of a second for the first job, a millisecond for each other.
 
-The child limits itself (see `limited_child`); this side sees to the time on the wall and to the size of the answer. A
-child that has gone over a limit is dead, and the next job gets a new one.
+The child limits itself (see `limited_child`); this side limits the wall-clock time and the size of the answer. A child
+that has exceeded a limit is dead, and the next job gets a new one.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from typing import Any
 
 from lienworker.errors import LienworkerError, PageError, ShortageError
 
-#: What a job may use: processor seconds, seconds on the wall, bytes of address space (the interpreter takes 60 MB).
+#: What a job may use: processor seconds, wall-clock seconds, bytes of address space (the interpreter takes 60 MB).
 CPU_SECONDS = 6
 WALL_SECONDS = 40.0
-MEMORY_BYTES = 256 * 1024 * 1024
+MEMORY_BYTES = 240 * 1024 * 1024
 #: Bytes of an answer; the caller has to hold all of it.
 MOST_ANSWER = 16_000_000
-#: Settings of ours, some of them secret, are nothing that a parser needs.
+#: Our settings, some of them secret, are not passed on: no parser needs them.
 _OURS = ("LIENWORKER_", "GATEWAY_", "REDIS_", "WORKER_ID")
 
 logger = logging.getLogger(__name__)
 
 
 class OverLimitError(LienworkerError):
-    """The job needed more than it may have, or brought its process down: a verdict on what it worked on."""
+    """The job needed more than it may have, or crashed its process: a verdict on what it worked on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one job may use. Tests take less."""
+    """What one job may use. Tests use less."""
 
     cpu_seconds: int = CPU_SECONDS
     wall_seconds: float = WALL_SECONDS
@@ -50,7 +50,7 @@ class Limits:
 
 
 class LimitedProcess:
-    """A child with limits. One job at a time; callers of several threads wait for each other."""
+    """A child with limits. One job at a time; callers from several threads wait for each other."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -58,13 +58,13 @@ class LimitedProcess:
         self._child: subprocess.Popen[bytes] | None = None
 
     def run(self, job: str, about: Mapping[str, Any], body: bytes) -> bytes:
-        """The job's answer. Raises OverLimitError, the job's own PageError, or ShortageError where no child starts."""
+        """Return the answer; raise OverLimitError, the job's own PageError, or ShortageError where no child starts."""
         request = json.dumps({"job": job, "about": about, "bytes": len(body)}).encode() + b"\n"
         with self._turn:
             try:
                 return self._ask(request, body)
             except _DiedError as death:
-                # An idle child may end just now, and the machine may have killed it for others' sake: once more.
+                # An idle child may exit just now, and the machine may have killed it for memory: try once more.
                 logger.info("a limited process died (%s); the job gets another", death)
             try:
                 return self._ask(request, body)
@@ -72,7 +72,7 @@ class LimitedProcess:
                 raise OverLimitError(f"its process died twice ({death})") from None
 
     def close(self) -> None:
-        """Ends the child. The next job would start another."""
+        """End the child. The next job would start another."""
         with self._turn:
             self._end()
 
@@ -109,9 +109,11 @@ class LimitedProcess:
         problem = answer.get("problem")
         if problem is None:
             return payload
-        self._end() if problem == "limit" else None  # what a failed allocation has left behind is of no use
+        self._end() if problem == "limit" else None  # a failed allocation leaves a child of no use
         if problem == "page":
             raise PageError(answer["reason"], answer["detail"], retryable=answer["retryable"])
+        if problem == "shortage":
+            raise ShortageError(answer["detail"])
         raise OverLimitError(answer["detail"])
 
 
@@ -140,7 +142,7 @@ class _WallWatch:
 def _start(limits: Limits) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", "-m", "lienworker.limited_child", str(limits.cpu_seconds)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    environment["MALLOC_ARENA_MAX"] = "1"  # each further one reserves 64 MB of the address space
+    environment["MALLOC_ARENA_MAX"] = "1"  # each further arena reserves 64 MB of the address space
     try:
         return subprocess.Popen(  # our own interpreter and module  # nosec B603
             [*command, str(limits.memory_bytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
@@ -150,7 +152,7 @@ def _start(limits: Limits) -> subprocess.Popen[bytes]:
 
 
 def _exchange(child: subprocess.Popen[bytes], request: bytes, body: bytes) -> tuple[dict[str, Any], bytes]:
-    """Sends the job and reads the answer. An end of the file where there should be an answer is a ValueError."""
+    """Send the job and read the answer. An end of file instead of an answer is a ValueError."""
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write(request)
@@ -173,7 +175,7 @@ def _death_of(child: subprocess.Popen[bytes], watch: _WallWatch, limits: Limits)
 
 
 def _close(pipe: Any) -> None:
-    with contextlib.suppress(OSError):  # what was still to be written cannot be
+    with contextlib.suppress(OSError):  # what was left to write cannot be written
         pipe.close()
 
 
@@ -181,5 +183,5 @@ _shared = LimitedProcess()
 
 
 def run_limited(job: str, about: Mapping[str, Any], body: bytes) -> bytes:
-    """Does a job in this process's one child; see LimitedProcess.run."""
+    """Do a job in this process's one child; see LimitedProcess.run."""
     return _shared.run(job, about, body)

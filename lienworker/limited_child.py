@@ -1,4 +1,4 @@
-"""The child side of `limited`: does jobs from its input under limits that it has set itself, one after the other.
+"""The child side of `limited`: does jobs from its input, one after the other, under limits that it sets itself.
 
 python -m lienworker.limited_child CPU_SECONDS MEMORY_BYTES
 """
@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from lienworker.errors import PageError
+from lienworker.errors import PageError, ShortageError
 from lienworker.limited import MOST_ANSWER
 from lienworker.parent_watch import watch_parent
 
-#: How long a child waits for its next job before it ends, s.
+#: How long a child waits for its next job before it exits, s.
 IDLE_SECONDS = 60.0
 _MOST_LINES = 20
 _LONGEST_LINE = 4_000
@@ -29,7 +29,7 @@ Job = Callable[[dict[str, Any], bytes], bytes]
 
 
 class _Lines(logging.Handler):
-    """Keeps what a job logs; the parent writes it into the log that it has."""
+    """Keeps what a job logs; the parent writes it to its own log."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _own_output() -> BinaryIO:
-    """The way to the parent, for ourselves alone: what a parser prints goes where complaints go."""
+    """Return the pipe to the parent for ourselves alone: what a parser prints goes to standard error."""
     own = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return own
@@ -71,14 +71,14 @@ def _limit_memory(most: int) -> None:
 
 
 def _limit_cpu(seconds: int) -> None:
-    """From now on; the kernel counts from the start of the process, in whole seconds."""
+    """Limit processor time from now on; the kernel counts from the start of the process, in whole seconds."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     most = math.ceil(time.process_time()) + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def _next_request(jobs: BinaryIO) -> dict[str, Any] | None:
-    """None when the parent wants nothing more, or has not wanted anything for a while."""
+    """Return the next job; None when the parent wants nothing more, or has been silent for a while."""
     ready, _, _ = select.select([jobs], [], [], IDLE_SECONDS)
     line = jobs.readline() if ready else b""
     return json.loads(line) if line else None
@@ -90,6 +90,8 @@ def _answer(request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes
     except PageError as problem:
         facts = {"reason": problem.reason, "detail": problem.detail, "retryable": problem.retryable}
         return {"problem": "page", **facts}, b""
+    except ShortageError as problem:
+        return {"problem": "shortage", "detail": str(problem)}, b""
     except MemoryError:
         return {"problem": "limit", "detail": "it takes more memory than a page may have"}, b""
     except RecursionError:
@@ -105,7 +107,7 @@ def _answer(request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes
 
 
 def _job(name: str) -> Job:
-    """A function of ours, by its name; nobody else's."""
+    """Return a function of this package by its name; no other."""
     module, _, function = name.partition(":")
     if not module.startswith("lienworker."):
         raise ValueError(f"{name!r} is no job of ours")

@@ -1,8 +1,7 @@
 """Logs: readable lines on a terminal, JSON lines otherwise, from our own code and from libraries alike.
 
-Secrets never get into a line: what the settings hold as a secret is blotted out, and so is what stands before the @ of
-an address or behind its `password=`, wherever it comes from. A failure that repeats is one line a minute
-(`logs.py`).
+Secrets never get into a line: the values of secret settings are redacted, and so is what comes before the @ of an
+address or after its `password=`, wherever it comes from. A failure that repeats is one line a minute.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 from lienworker.settings import Settings
 from lienworker.text_safety import BLOT, visible, visible_json, without_passwords
 
-#: What every JSON line has, in this order; the rest is there where it makes sense. docs/operations.md explains them.
+#: What every JSON line has, in this order; the rest is present where it applies. docs/operations.md explains them.
 ALWAYS = ("at", "level", "part", "pid", "logger", "message")
 SOMETIMES = ("action", "task_id", "topic", "reason", "platform", "county", "trace")
-#: Loggers that tell more than an operator wants to know, unless he asks for it.
+#: Loggers that say more than an operator wants to know, unless asked for.
 _CHATTY = ("dramatiq", "periodiq", "asyncio", "aiohttp")
-#: As Redis takes it: redis://host/0?password=…
+#: As Redis accepts it: redis://host/0?password=…
 _PASSWORD = re.compile(r"(?<=[?&]password=)[^&#\s'\"]+")
-#: As the monitor's link has it.
+#: As in the monitor's link.
 _TOKEN = re.compile(r"(?<=[?&]token=)[^&#\s'\"]+")
-#: Shorter ones would blot out ordinary words.
+#: Shorter ones would redact ordinary words.
 _SHORTEST_SECRET = 4
 _LONGEST_MESSAGE = 10_000
 
 
 class Redactor:
-    """Takes secrets out of a text."""
+    """Removes secrets from a text."""
 
     def __init__(self, settings: Settings) -> None:
         secrets: set[str] = set()
@@ -51,7 +50,7 @@ class Redactor:
         self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def __call__(self, text: str) -> str:
-        if self._secrets:  # first, while they are still whole
+        if self._secrets:  # first, while they are still intact
             text = self._secrets.sub(BLOT, text)
         text = without_passwords(text)
         if "token=" in text:
@@ -60,7 +59,7 @@ class Redactor:
 
 
 def _parts_of(value: str) -> set[str]:
-    """A token as it is; of an address, its passwords in all spellings."""
+    """Return the secrets in a value: a token as it is; of an address, its passwords in all spellings."""
     if "://" not in value:
         return {value}
     passwords = {*_PASSWORD.findall(value), urlsplit(value).password or ""}
@@ -76,7 +75,7 @@ class Lines(logging.Formatter):
         self.blot = blot
 
     def words(self, record: logging.LogRecord) -> str:
-        """The message; one that quotes a whole file, or a stranger's message, is cut."""
+        """Return the message, cut where it quotes a whole file, or a stranger's message."""
         words = self.blot(record.getMessage())
         return words if len(words) <= _LONGEST_MESSAGE else f"{words[:_LONGEST_MESSAGE]}… ({len(words):,} characters)"
 
@@ -115,7 +114,7 @@ class PlainLines(Lines):
 
 
 def setup_logging(settings: Settings, part: str, stream: TextIO | None = None) -> None:
-    """Sends all logs of this process to a stream (standard error unless told)."""
+    """Send all logs of this process to a stream (standard error by default)."""
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
     is_plain = settings.log_format == "text" or (settings.log_format == "auto" and _is_terminal(stream))
@@ -135,7 +134,7 @@ def setup_logging(settings: Settings, part: str, stream: TextIO | None = None) -
 
 
 def _note_end(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
-    """What would end the process with a trace on standard error is a line, too."""
+    """Log what would end the process with a stack trace on standard error."""
     if issubclass(kind, KeyboardInterrupt):
         return
     logging.getLogger("lienworker").critical("unforeseen: %s", problem, exc_info=(kind, problem, trace))
@@ -147,7 +146,7 @@ def _note_thread(what: threading.ExceptHookArgs) -> None:
 
 
 def about_task(action: str, task_id: str, topic: str, **more: str | None) -> dict[str, str | None]:
-    """The fields of a line that tells how a task ended; pass them as `extra`."""
+    """Return the fields of a line that tells how a task ended; pass them as `extra`."""
     return {"action": action, "task_id": task_id, "topic": topic, **more}
 
 
@@ -158,18 +157,18 @@ def _is_terminal(stream: TextIO) -> bool:
         return False
 
 
-# A failure that repeats is one line a minute with a count; one that is to be expected has no trace.
+# A failure that repeats is one line a minute with a count; an expected one has no stack trace.
 #
-# Without this, three minutes without Redis were 5,634 traces: every consumer thread of every process says at each try
-# what the first line has said already.
+# Without this, three minutes without Redis were 5,634 stack traces: every consumer thread of every process repeats at
+# each try what the first line has said already.
 
 
 #: How long a failure is silent after its line, s.
 QUIET_SECONDS = 60.0
-#: Failures that are remembered; the oldest is forgotten for a new one.
+#: How many failures are remembered; the oldest is dropped for a new one.
 _MOST_FAILURES = 500
-#: The outside world, away or slow: what to do about it is in the message, not in our call stack. By name, since every
-#: command would pay a tenth of a second for importing these libraries.
+#: The outside world, unreachable or slow: what to do about it is in the message, not in our call stack. By name, since
+#: every command would pay a tenth of a second for importing these libraries.
 _EXPECTED = {
     "builtins.ConnectionError",
     "builtins.TimeoutError",
@@ -182,13 +181,13 @@ _Failure = tuple[str, str, type[BaseException] | None]
 
 
 class Repeats(logging.Filter):
-    """Belongs on a handler, where the lines of all loggers come by: ours, Dramatiq's, periodiq's and redis-py's."""
+    """Belongs on a handler, which sees the lines of all loggers: ours, Dramatiq's, periodiq's and redis-py's."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
         self._lock = threading.Lock()
-        #: When a failure last had a line, and how many it has not had since.
+        #: When a failure was last logged, and how many lines were left out since.
         self._told: dict[_Failure, tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -199,12 +198,12 @@ class Repeats(logging.Filter):
             return False
         _drop_expected_trace(record)
         if left_out:
-            # A count that came of other arguments cannot go into the template: the message is finished here.
+            # The count cannot be added to the template, which has other arguments: the message is formatted here.
             record.msg, record.args = f"{record.getMessage()} (and {left_out:,} times more since the last line)", ()
         return True
 
     def _left_out(self, failure: _Failure) -> int | None:
-        """Return how many lines were left out since the last one, or None where this one is left out too."""
+        """Return how many lines were left out since the last one, or None where this one is left out, too."""
         now = self._clock()
         with self._lock:
             at, n = self._told.pop(failure, (None, 0))
@@ -218,15 +217,15 @@ class Repeats(logging.Filter):
 
 
 def _is_outcome(record: logging.LogRecord) -> bool:
-    """Whether a line tells how a task ended: each task has its own, however many end in the same way."""
+    """Return whether a line says how a task ended: each task has its own, however many end in the same way."""
     return not record.exc_info and getattr(record, "task_id", None) is not None
 
 
 def _failure(record: logging.LogRecord) -> _Failure:
     """Return what makes two lines the same failure.
 
-    Libraries put message ids into their lines, so it is their template that counts; the same where there is a trace.
-    Ours name the thing that fails (a file, a part, a platform), so for them it is the words without the numbers.
+    Libraries put message ids into their lines, so their template counts; the same where there is a stack trace. Ours
+    name the thing that fails (a file, a part, a platform), so for them it is the message without its numbers.
     """
     kind = record.exc_info[0] if record.exc_info else None
     is_ours = record.name.startswith("lienworker") and kind is None

@@ -21,14 +21,14 @@ def has_supervisor() -> bool:
 
 
 def watch_supervisor(when_gone: Callable[[], None]) -> None:
-    """Calls `when_gone` in a thread of its own when the supervisor is gone; nothing without a supervisor."""
+    """Call `when_gone` in a separate thread when the supervisor is gone; do nothing without a supervisor."""
     number = os.environ.get(LIFELINE_FD, "")
     if number.isdigit():
         threading.Thread(target=_wait_for_end, args=(int(number), when_gone), name="lifeline", daemon=True).start()
 
 
 def watch_parent(when_gone: Callable[[], None], seconds: float = 0.5) -> None:
-    """The same for the direct parent: Dramatiq's workers outlive a killed master otherwise."""
+    """Do the same for the direct parent: otherwise Dramatiq's workers outlive a killed master."""
     parent = os.getppid()
     threading.Thread(target=_wait_for_parent, args=(parent, seconds, when_gone), name="parent", daemon=True).start()
 

@@ -1,7 +1,8 @@
-"""The one way to connect to Redis: every call has a deadline, and a server that does not answer is one that is away.
+"""The one way to connect to Redis: every call has a deadline, and a server that does not answer is unreachable.
 
-A half-open connection (a stopped server, a firewall that forgot the connection) takes what is sent and answers nothing.
-redis-py 5 waits for such an answer for ever, newer ones retry ten times; both would hold a worker's thread for as long.
+A half-open connection (a stopped server, a firewall that dropped the connection) accepts what is sent and answers
+nothing. redis-py 5 waits for such an answer forever, newer versions retry ten times; both would block a worker's
+thread.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 #: How long one call may take, s. We use no blocking commands, and Dramatiq's scripts take milliseconds on queues as
-#: short as ours (the idle pauses of a consumer are slept here, not in the server). A server whose disk is slow can be
-#: mute for two seconds; longer than this is as bad as being away.
+#: short as ours (a consumer's idle pauses are slept here, not in the server). A server whose disk is slow can be silent
+#: for two seconds; longer than this is as bad as being unreachable.
 CALL_SECONDS = 5.0
-#: A connection that was idle for longer is tried with a PING before it is used, s.
+#: A connection that was idle for longer is tested with a PING before it is used, s.
 _HEALTH_CHECK_SECONDS = 30
 
 
 class RedisClient(redis.Redis):
-    """A client whose calls fail in one way only when the server is away, whether it refuses or says nothing.
+    """A client whose calls fail in only one way when the server is unreachable, whether it refuses or says nothing.
 
-    Dramatiq restarts a consumer after a `ConnectionError`. A `TimeoutError` is none to redis-py, so Dramatiq takes it
-    for a bug in itself, with a trace, and gives up acknowledging the message.
+    Dramatiq restarts a consumer after a `ConnectionError`. redis-py's `TimeoutError` is not one, so Dramatiq takes it
+    for a bug of its own, with a stack trace, and gives up acknowledging the message.
     """
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
@@ -40,10 +41,10 @@ def connect_redis(url: str, seconds: float = CALL_SECONDS) -> RedisClient:
         "socket_timeout": seconds,
         "socket_connect_timeout": seconds,
         "health_check_interval": _HEALTH_CHECK_SECONDS,
-        # Once more at once, for a pooled connection that died with the last server; never after a time-out, which would
-        # double the wait. Whoever calls tries again by himself.
+        # Retry once at once, for a pooled connection that died with the last server; never after a timeout, which would
+        # double the wait. The callers try again themselves.
         "retry": Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
     }
     if not url.startswith("unix:"):
-        options["socket_keepalive"] = True  # a unix socket takes no such option
+        options["socket_keepalive"] = True  # a unix socket has no such option
     return cast(RedisClient, RedisClient.from_url(url, **options))

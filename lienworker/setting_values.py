@@ -12,7 +12,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def line(value: str) -> str:
-    """What goes into a header: a line break there would be refused with every single request."""
+    """Return a value for a header: a line break there would be refused with every single request."""
     if not value.isprintable():
         raise ValueError("use one line of printable characters")
     return value
@@ -49,7 +49,7 @@ def choice(*allowed: str) -> Callable[[str], str]:
 
 
 def levels(value: str) -> tuple[str, ...]:
-    """Pairs of a logger and its level."""
+    """Return pairs of a logger and its level."""
     pairs = tuple(part.replace(" ", "").lower() for part in words(value))
     if any(not name or level not in LEVELS for name, _, level in (pair.partition("=") for pair in pairs)):
         raise ValueError(f"use logger=level, with a level of {', '.join(LEVELS)}")
@@ -70,7 +70,7 @@ def number(kind: type[int] | type[float], low: float, high: float) -> Callable[[
 
 
 def days(value: str) -> float:
-    """Days to keep something; `forever` never ends."""
+    """Parse the days to keep something; `forever` never ends."""
     if value.strip().lower() == "forever":
         return math.inf
     try:
@@ -92,9 +92,9 @@ def url(*schemes: str) -> Callable[[str], str]:
 
 
 def _check_address(value: str) -> None:
-    """An address that only the one who calls it finds wrong is found wrong again and again.
+    """Refuse an address now that would otherwise fail again and again, wherever it is used.
 
-    In words of our own: what Python says of a wrong address can quote the password in it.
+    The message is ours: what Python says of a wrong address can quote the password in it.
     """
     parts = _split(value)
     if parts.scheme == "unix":
@@ -118,7 +118,7 @@ def _split(value: str) -> SplitResult:
 
 
 def host(value: str) -> str:
-    """A host name that can be asked for, or an address."""
+    """Return a host name that can be resolved, or an address."""
     try:
         is_possible = bool(value) and value.isprintable() and " " not in value and len(value.encode("idna")) <= 253
     except UnicodeError:  # an empty or an endless label

@@ -19,7 +19,7 @@ USER_AGENT = f"lienworker/{__version__} (county parcel research)"
 
 
 def _settings_file() -> dict[str, str]:
-    """What `.env` in the current folder says."""
+    """Return the values of `.env` in the current folder."""
     from dotenv import dotenv_values
 
     place = Path.cwd() / ".env"
@@ -27,7 +27,7 @@ def _settings_file() -> dict[str, str]:
         raise SettingsError(".env", words)
     try:
         with place.open(encoding="utf-8") as content:
-            # Once more, of what was opened: it cannot be exchanged any more.
+            # Check again what was opened: it cannot be exchanged any more.
             if words := distrust_stat(place, os.fstat(content.fileno())):
                 raise SettingsError(".env", words)
             return {name: value for name, value in dotenv_values(stream=content).items() if value is not None}
@@ -94,7 +94,7 @@ def _said(name: str, known: set[str], where: str) -> str:
 
 
 def _setting(env: str, default: Any, parse: Callable[[str], Any], doc: str, *, secret: bool = False) -> Any:
-    """A field with its variable, its unit and its reason; docs/settings.md is checked against these."""
+    """Return a field with its variable, its unit and its reason; docs/settings.md is checked against these."""
     return field(default=default, metadata={"env": env, "parse": parse, "doc": doc, "secret": secret}, repr=not secret)
 
 
@@ -119,11 +119,11 @@ class Settings:
         "REDIS_URL",
         None,
         read_as.url("redis", "rediss", "unix"),
-        "A Redis of your own. Unset: a private one is started in the data folder.",
+        "Your own Redis. Unset: a private one is started in the data folder.",
         secret=True,
     )
     standalone: bool = _setting(
-        "STANDALONE", False, read_as.flag, "`true`: not one call goes to the Gateway, whatever else is set."
+        "STANDALONE", False, read_as.flag, "`true`: no call goes to the Gateway, whatever else is set."
     )
     gateway_sync: str = _setting(
         "GATEWAY_SYNC",
@@ -151,7 +151,8 @@ class Settings:
         "LIENWORKER_GATEWAY_RETRY",
         30.0,
         read_as.number(float, 0.01, 300),
-        "Seconds before the Gateway is tried again after it failed; twice as long each time, up to five minutes.",
+        "Seconds before the Gateway is tried again after it failed; twice as long each time, up to five minutes. Where "
+        "nobody answers, it is looked for more often.",
     )
     heartbeat: float = _setting(
         "LIENWORKER_HEARTBEAT",
@@ -163,7 +164,7 @@ class Settings:
         "LIENWORKER_MAX_WAITING",
         1000,
         read_as.number(int, 1, 10**7),
-        "Tasks that may wait before no more are taken from the Gateway.",
+        "Tasks that may wait, or be done and not delivered, before no more are taken from the Gateway.",
     )
     task_expiry: float = _setting(
         "LIENWORKER_TASK_EXPIRY",
@@ -175,7 +176,7 @@ class Settings:
         "LIENWORKER_UPLOAD_CONCURRENCY",
         16,
         read_as.number(int, 1, 256),
-        "Raw files under way to the Gateway at a time, at most.",
+        "Raw files in flight to the Gateway at a time, at most.",
     )
     proxy: str | None = _setting(
         "LIENWORKER_PROXY",
@@ -257,7 +258,7 @@ class Settings:
         "LIENWORKER_DISK_STOP_INTAKE_MB",
         300,
         read_as.number(int, 0, 10**9),
-        "Free megabytes under which no new work is taken.",
+        "Free megabytes under which no new work is accepted.",
     )
     disk_stop_fetch_mb: int = _setting(
         "LIENWORKER_DISK_STOP_FETCH_MB",
@@ -269,8 +270,8 @@ class Settings:
         "LIENWORKER_DATA_MAX_MB",
         0,
         read_as.number(int, 0, 10**9),
-        "Megabytes that the data folder may take; from 80 % on it warns, from 90 % on no new work is taken, at 100 % "
-        "fetching stops until there is room. 0: as large as the disk allows.",
+        "Megabytes that the data folder may take; from 80 % on it warns, from 90 % on no new work is accepted, at "
+        "100 % fetching stops until there is room. 0: as large as the disk allows.",
     )
     keep_raw: float = _setting(
         "LIENWORKER_KEEP_RAW_DAYS",
@@ -288,7 +289,7 @@ class Settings:
         "LIENWORKER_KEEP_TASKS_DAYS",
         90.0,
         read_as.days,
-        "Days that an ended task is kept with its result, and longer until that is delivered.",
+        "Days that an ended task is kept with its result, and longer until it is delivered.",
     )
     keep_archived: float = _setting(
         "LIENWORKER_KEEP_ARCHIVED_DAYS",
@@ -306,7 +307,7 @@ class Settings:
         "LIENWORKER_PLATFORMS",
         None,
         read_as.folder,
-        "A folder with platforms of your own: Python files, TOML or YAML definitions.",
+        "A folder with your own platforms: Python files, TOML or YAML definitions.",
     )
     web_host: str = _setting("LIENWORKER_WEB_HOST", "127.0.0.1", read_as.host, "Where the monitor listens.")
     web_port: int = _setting(
@@ -316,14 +317,14 @@ class Settings:
         "LIENWORKER_WEB_TOKEN",
         None,
         read_as.line,
-        "A token of your own for the monitor, beside the one that is made in the data folder; 20 characters or more.",
+        "Your own token for the monitor, besides the one in the data folder; 20 characters or more.",
         secret=True,
     )
     web_allow_hosts: tuple[str, ...] = _setting(
         "LIENWORKER_WEB_ALLOW_HOSTS",
         (),
         read_as.words,
-        "Further names of the monitor, with commas: those under which a proxy in front of it calls it.",
+        "Further host names of the monitor, separated by commas: those that a proxy in front of it uses.",
     )
     web_read_only: bool = _setting(
         "LIENWORKER_WEB_READ_ONLY", False, read_as.flag, "`true`: the monitor hides and refuses every action."
@@ -354,7 +355,7 @@ class Settings:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, str]) -> Settings:
-        """Reads what is set; an empty value counts as unset, a wrong one is one sentence that names it."""
+        """Read what is set; an empty value counts as unset, a wrong one is one sentence that names it."""
         chosen: dict[str, Any] = {}
         for item in fields(cls):
             text = values.get(item.metadata["env"], "")
@@ -372,18 +373,18 @@ class Settings:
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """The environment, over what `.env` in the current folder says."""
+        """Return the environment, over what `.env` in the current folder says."""
         return cls.from_mapping({**_settings_file(), **os.environ})
 
     def to_environment(self) -> dict[str, str]:
-        """Every setting as a variable, for child processes; an empty one keeps `.env` from filling it in."""
+        """Return every setting as a variable, for child processes; an empty one keeps `.env` from filling it in."""
         return {item.metadata["env"]: _as_text(getattr(self, item.name)) for item in fields(self)}
 
     def _checked(self) -> Settings:
         if not self.disk_stop_fetch_mb <= self.disk_stop_intake_mb <= self.disk_warn_mb:
             raise SettingsError(
                 "LIENWORKER_DISK_WARN_MB",
-                "the three disk limits must fall from warn over stop-intake to stop-fetch.",
+                "the three disk limits must decrease from warn to stop-intake to stop-fetch.",
             )
         if self.gateway_sync == "required" and not self.standalone and not self.gateway_url:
             raise SettingsError("GATEWAY_URL", "is not set, but GATEWAY_SYNC=required; set it, and GATEWAY_TOKEN.")

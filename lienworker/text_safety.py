@@ -7,17 +7,17 @@ import unicodedata
 from typing import Any
 
 BLOT = "***"
-#: To the last @ of the address: a password may have one, too. In a sentence an address ends at a blank or at the quote
-#: of JSON; a text that begins with one is taken for it up to its path, since a password may have these as well.
+#: To the last @ of the address: a password may contain one, too. In a sentence an address ends at a space or at the
+#: quote of JSON; a text that begins with one is an address up to its path, since a password may contain these as well.
 _USERINFO = re.compile(r"(?<=://)[^/\s\"]+(?=@)")
 _LEADING_USERINFO = re.compile(r"\A(\s*[a-z][a-z0-9+.-]*://)[^/?#]+(?=@)", re.IGNORECASE)
 
-#: What JSON may hold as it is, and a terminal would obey: DEL and C1, directions, line separators, half characters.
+#: What JSON may hold unescaped, and a terminal would obey: DEL and C1, directions, line separators, half characters.
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]")
 
 
 def without_passwords(text: str) -> str:
-    """Return the text with what stands before the @ of an address taken out: names, passwords, tokens of proxies."""
+    """Return the text without what comes before the @ of an address: names, passwords, tokens of proxies."""
     if "@" not in text or "://" not in text:
         return text
     return _USERINFO.sub(BLOT, _LEADING_USERINFO.sub(rf"\1{BLOT}", text))
@@ -45,7 +45,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def visible_json(text: str) -> str:
-    """Return a JSON text that means the same, with what a terminal would obey written as JSON's own escapes."""
+    """Return a JSON text that means the same, with what a terminal would obey written as JSON escapes."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

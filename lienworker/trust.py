@@ -1,9 +1,9 @@
 """Whose files we use: our own and root's, if nobody else can write them.
 
 A `.env` names the folder whose Python we run, and a data folder says what was fetched from where and what is to be
-sent. In a shared folder anybody may put both in our way. So what is not ours is refused, with the command that puts it
-right. Only `stat` and `chmod` by path happen here: nothing may open the database but SQLite (a closed descriptor drops
-its locks).
+sent. In a shared folder anybody may have put either. So what is not ours is refused, with the command that fixes it.
+Only `stat` and `chmod` by path happen here: nothing may open the database but SQLite (a closed descriptor drops its
+locks).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ROOT = 0
 
 
 def distrust(path: Path) -> str | None:
-    """Return why a file or folder is not used, and what to do about it; None where it is ours, or not there.
+    """Return why a file or folder is not used, and what to do about it; None where it is ours, or does not exist.
 
-    The folders above it count too: who may rename one of them can put another in its place.
+    The folders above it count, too: a user who may rename one of them can replace it.
     """
     try:
         target = path.resolve()
@@ -39,7 +39,7 @@ def distrust(path: Path) -> str | None:
 
 
 def distrust_stat(path: Path, about: os.stat_result) -> str | None:
-    """The same for what is known of one file already, without the folders above it."""
+    """Return why an open file is not used, from its `stat`; the folders above it are not checked."""
     return distrust_owner(path, about) or _distrust_mode(path, about, "it")
 
 
@@ -56,16 +56,16 @@ def distrust_owner(path: Path, about: os.stat_result) -> str | None:
 
 
 def refuse_untrusted(path: Path) -> None:
-    """Raise OperatorError for a file or folder that is not to be used."""
+    """Raise OperatorError for a file or folder that must not be used."""
     words = distrust(path)
     if words:
         raise OperatorError(words)
 
 
 def trust_data_folder(root: Path) -> None:
-    """Refuse a data folder, or a database in it, that is not ours; take from others what they may do with ours.
+    """Refuse a data folder, or a database in it, that is not ours; remove the access of others to ours.
 
-    The database holds the passwords of proxies. One that an early version or a copy left open is closed here.
+    The database holds the passwords of proxies. One that an early version or a copy left readable is closed here.
     """
     refuse_untrusted(root)
     for name in ("lienworker.db", "lienworker.db-wal", "lienworker.db-shm"):
@@ -85,8 +85,8 @@ def _tighten(path: Path) -> None:
 
 
 def make_private_folder(place: Path) -> None:
-    """Make a folder that only we can enter. A link, or a folder that somebody else made for us, is refused."""
-    with contextlib.suppress(FileExistsError):  # also for a link that leads nowhere: it is refused below
+    """Create a folder that only we can enter. Refuse a link, or a folder that another user made."""
+    with contextlib.suppress(FileExistsError):  # even for a dangling link, which is refused below
         place.mkdir(mode=0o700, parents=True)
     refuse_foreign_folder(place)
     if stat.S_IMODE(place.lstat().st_mode) != 0o700:
@@ -94,8 +94,8 @@ def make_private_folder(place: Path) -> None:
 
 
 def refuse_foreign_folder(place: Path) -> None:
-    """Raise OperatorError unless this is a folder of ours: in /tmp anybody may have put something under its name."""
-    about = place.lstat()  # not `stat`: a link of somebody else's may lead to a folder of ours
+    """Raise OperatorError unless this folder is ours: in /tmp anybody may have created something under its name."""
+    about = place.lstat()  # not `stat`: another user's link may lead to a folder of ours
     if stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid():
         return
     kind = "belongs to another user" if stat.S_ISDIR(about.st_mode) else "is not a folder"
@@ -106,8 +106,18 @@ def refuse_foreign_folder(place: Path) -> None:
 
 
 def _distrust_parent(parent: Path, path: Path) -> str | None:
-    """A folder above: in one with the sticky bit, as /tmp, nobody can rename or remove what is ours."""
+    """Return why a folder above is a danger: its owner can rename what is in it, whatever its mode.
+
+    In one with the sticky bit, such as /tmp, nobody else can.
+    """
     about = parent.stat()
+    if about.st_uid not in (os.geteuid(), _ROOT):
+        owner, me = _user_name(about.st_uid), _user_name(os.geteuid())
+        return (
+            f"{parent} belongs to {owner}, who can put something else in the place of {path}, and you are {me}, so it "
+            f"is not used. Use your own folder, or if {owner} is to have no say here: "
+            f"{_as_root(_ROOT)}chown {me} {shlex.quote(str(parent))}"
+        )
     return None if about.st_mode & stat.S_ISVTX else _distrust_mode(parent, about, str(path))
 
 
@@ -119,16 +129,16 @@ def _distrust_mode(path: Path, about: os.stat_result, what: str) -> str | None:
         return None
     drop = "".join(letter for letter, bit in (("g", _GROUP), ("o", _OTHERS)) if about.st_mode & bit)
     return (
-        f"{path} can be written by {who}, so {what} may be somebody else's work, and is not used. Look at it, then: "
+        f"{path} can be written by {who}, so {what} may be another user's work, and is not used. Look at it, then: "
         f"{_as_root(about.st_uid)}chmod {drop}-w {shlex.quote(str(path))}"
     )
 
 
 def is_private_group(gid: int) -> bool:
-    """Whether only we (and root) are in a group: our own group of our own name, root's, or one that nobody here has.
+    """Return whether only we (and root) are in a group: the one of our own name, root's, or one without a name.
 
     The last is a container's: an id without a name that the volume was given for its one user (`fsGroup`). A group with
-    another name is not taken for private even if it looks empty: a directory service need not tell who is in it.
+    another name is not considered private even if it looks empty: a directory service need not tell who is in it.
     """
     if gid == _ROOT:
         return True
@@ -156,5 +166,5 @@ def _group_name(gid: int) -> str:
 
 
 def _as_root(owner: int) -> str:
-    """`sudo ` where only somebody else may do it."""
+    """Return `sudo ` where only another user may do it."""
     return "" if os.geteuid() in (_ROOT, owner) else "sudo "

@@ -145,6 +145,22 @@ def test_a_data_folder_below_one_that_all_may_write_is_not_used(tmp_path: Path) 
         open_store(shared / "data")
 
 
+@only_root
+@pytest.mark.parametrize("mode", [0o755, 0o1777])
+def test_a_data_folder_below_one_of_another_user_is_not_used(tmp_path: Path, mode: int) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(mode)  # neither keeps its owner from putting another folder in the place of ours
+    root = shared / "data"
+    open_store(root)
+    give_away(shared)
+    with pytest.raises(OperatorError, match=re.escape(f"{shared} belongs to nobody")) as caught:
+        open_store(root)
+    follow(str(caught.value))
+    shared.chmod(0o755)
+    open_store(root)
+
+
 @pytest.mark.parametrize("mode", [0o644, 0o664, 0o666])
 def test_a_database_that_was_left_open_is_closed_by_its_path(tmp_path: Path, node: Node, mode: int) -> None:
     assert node.cli("status").returncode == 0

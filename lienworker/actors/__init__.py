@@ -1,8 +1,8 @@
 """The actors: `dramatiq lienworker.actors` runs them, `periodiq lienworker.actors` keeps their schedule.
 
-Each is thin: it calls a step and tells the next lane. Messages carry no ids. Dramatiq wants the broker to be there when
+Each is thin: it calls a step and notifies the next lane. Messages carry no ids. Dramatiq needs the broker to exist when
 a module of actors is imported; so this is the one module that reads the environment and does something on import, and
-nobody imports it but the processes of a stack and programs that send messages.
+nothing imports it but the processes of a stack and programs that send messages.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ broker = setup_broker(_settings, MessageCheck(), _process)
 
 
 def log_transient_errors(step: Callable[[], None]) -> Callable[[], None]:
-    """A full disk, a locked database, too few files: logged in a sentence, and tried again by the next message."""
+    """Log a full disk, a locked database or too few file handles as one sentence; the next message tries again."""
 
     @functools.wraps(step)
     def logged() -> None:
         try:
             step()
         except (OSError, *DATABASE_TROUBLE) as problem:
-            if is_damage(problem):  # no other try will do: see WorkerProcess.after_process_message
+            if is_damage(problem):  # another try is pointless: see WorkerProcess.after_process_message
                 raise
             logger.warning("%s stops for now: %s", step.__name__, problem, extra={"action": step.__name__})
 
@@ -62,9 +62,9 @@ def _message_id() -> str | None:
 @dramatiq.actor(broker=broker, queue_name=BEAT, priority=0, periodic=cron("* * * * *"))
 @log_transient_errors
 def relay() -> None:
-    """A turn of the relay: keeps tokens in Redis for what is due. One at a time; a further message is a no-op."""
+    """Take a turn of the relay, which keeps tokens in Redis. One at a time: a second message is a no-op."""
     here = _process.runtime
-    # Handed on at once: a turn that only periodiq started again would leave a gap.
+    # Sent at once: a turn that only periodiq started again would leave a gap.
     if relay_turn(here.relay, QueueTokens(broker), _chores, _can_hand_on) and not here.stopping.is_set():
         _process.send("relay")
 
@@ -84,7 +84,7 @@ def _can_hand_on() -> bool:
 @dramatiq.actor(broker=broker, queue_name=BEAT, priority=1, periodic=cron("* * * * *"))
 @log_transient_errors
 def collect() -> None:
-    """A turn of polling; one at a time, and handed on through Redis as the relay's is."""
+    """Take a turn of polling the Gateway; one at a time, and continued through Redis as the relay's is."""
     here = _process.runtime
     if _settings.mode == "ondemand" and collect_turn(here.collect) and not here.stopping.is_set():
         _process.send("collect")
@@ -93,7 +93,7 @@ def collect() -> None:
 @dramatiq.actor(broker=broker, queue_name=BEAT, priority=0)
 @log_transient_errors
 def heartbeat() -> None:
-    """Sent by the relay when it is due; never waits for pages or uploads."""
+    """Send a heartbeat; the relay asks for it when it is due. Never waits for pages or uploads."""
     here = _process.runtime
     if _settings.mode == "ondemand" and book_heartbeat(_settings.heartbeat):
         send_heartbeat(here.gateway, heartbeat_of(here.folder, _settings, here.registry), _settings.heartbeat)
@@ -101,14 +101,14 @@ def heartbeat() -> None:
 
 @dramatiq.actor(broker=broker, queue_name=BEAT, priority=20, periodic=cron("*/10 * * * *"))
 def upkeep() -> None:
-    """Starts a round of upkeep in a thread of its own, unless one is still at work."""
+    """Start a round of upkeep in its own thread, unless one is still running."""
     _process.upkeep.start()
 
 
 @dramatiq.actor(broker=broker, queue_name=FETCH, priority=30)
 @log_transient_errors
 def fetch() -> None:
-    """A token of the fetch lane."""
+    """Work on a token of the fetch lane."""
     _fetch_due()
 
 
@@ -129,7 +129,7 @@ def _fetch_due() -> None:
 @dramatiq.actor(broker=broker, queue_name=SCRAPE, priority=20)
 @log_transient_errors
 def scrape() -> None:
-    """A token of the scrape lane."""
+    """Work on a token of the scrape lane."""
     here = _process.runtime
     with here.lease_lane(_message_id()) as lane:
         if lane is None:
@@ -144,7 +144,7 @@ def scrape() -> None:
 @dramatiq.actor(broker=broker, queue_name=UPLOAD, priority=10)
 @log_transient_errors
 def upload() -> None:
-    """A token of the lanes to the Gateway. One at a time in a process: a Gateway that hangs holds one thread."""
+    """Work on a token of the lanes to the Gateway. One at a time in a process: a hanging Gateway blocks one thread."""
     here = _process.runtime
     if _settings.mode == "ondemand" and upload_due(here.upload, here.rules, _message_id()):
         _process.notify("upload")
@@ -152,6 +152,6 @@ def upload() -> None:
 
 @dramatiq.actor(broker=broker, actor_class=RegisteringActor, queue_name=FETCH, priority=30)
 def scrape_url(url: str, platform: str | None = None, queue: str = "default") -> None:
-    """Scrapes one URL. The arguments repeat what `send` has stored; somebody else's are new work, and checked alike."""
+    """Scrape one URL. The arguments repeat what `send` has stored; any others are new work, and checked."""
     register_url(url, platform, queue)
     _fetch_due()

@@ -1,4 +1,4 @@
-"""A worker process from boot to shutdown: what its actors take their surroundings from."""
+"""A worker process from boot to shutdown: where its actors find their runtime."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ from lienworker.settings import Settings
 from lienworker.steps.lane import RESERVED_THREADS
 from lienworker.steps.runtime import Runtime, running
 from lienworker.steps.scrape import give_up_hanging
+from lienworker.steps.stopping import Stopping
 from lienworker.steps.watchdog import Parse
-from lienworker.store.damage import DamageInWords, record_damage
+from lienworker.store.damage import DamageFilter, record_damage
 
-#: How long a process whose parent is gone may take to commit what it has in hand, s.
+#: How long a process in which a parse hangs may take to commit what else it has in hand, s.
 _LAST_WORDS = 2.0
-#: How long it may take at most to end for a parse that hangs, s.
+#: How long it may take at most to end because of a parse that hangs, s.
 _LAST_COMMIT = 15.0
-#: The exit code of a worker whose storage cannot be used; the supervisor starts it again.
+#: The exit code of a worker whose storage cannot be used; the supervisor restarts it.
 _CANNOT_START = 3
 #: The exit code of one that finds no Redis: the same later may do.
 _NO_REDIS = 75
@@ -47,6 +48,7 @@ class WorkerProcess(Middleware):
 
     broker: TokenBroker
     runtime: Runtime
+    stop: Stopping
     upkeep: Upkeep
     chores: Chores
 
@@ -59,11 +61,11 @@ class WorkerProcess(Middleware):
         if not has_supervisor():  # by hand, as `dramatiq lienworker.actors`: nobody has looked before us
             self._check_redis()
         watch_parent(self.end)
-        if not logging.getLogger().handlers:  # the stack leaves logging to us; by hand, Dramatiq has set it up
-            # Not by way of the master, which would copy each line.
+        if not logging.getLogger().handlers:  # the stack leaves logging to us; started by hand, Dramatiq has set it up
+            # Not through the master, which would copy each line.
             setup_logging(self._settings, "worker", sys.__stderr__)
         for handler in logging.getLogger().handlers:
-            handler.addFilter(DamageInWords())
+            handler.addFilter(DamageFilter())
             if not any(isinstance(there, Repeats) for there in handler.filters):
                 handler.addFilter(Repeats())
 
@@ -81,7 +83,7 @@ class WorkerProcess(Middleware):
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
         self.broker = broker
         broker.places = max(1, worker.worker_threads - RESERVED_THREADS)
-        try:  # Dramatiq would go on without us: a worker that takes messages and can do nothing with them
+        try:  # Dramatiq would continue: a worker that receives messages and can do nothing with them
             self._start(broker.places)
         except Exception as problem:
             logger.error("the worker cannot start: %s", problem, extra={"action": "boot"})
@@ -92,7 +94,8 @@ class WorkerProcess(Middleware):
         if thread is None:  # the AsyncIO middleware comes before this one
             raise RuntimeError("there is no event loop")
         here = self._stack.enter_context(running(self._settings, "worker", slots, thread.loop, self.start_turns))
-        self.runtime = here
+        self.runtime, self.stop = here, Stopping(here.stopping, here.polling)
+        self.stop.on_signals()
         self.upkeep = Upkeep(here.folder, here.settings, here.holder, here.stopping)
         self.chores = Chores(here.folder, here.settings)
         self._is_running = True
@@ -101,27 +104,27 @@ class WorkerProcess(Middleware):
 
     def after_worker_boot(self, broker: Any, worker: Any) -> None:
         self.start_turns()
-        self.send("upkeep")  # a stack that never runs for long is kept tidy, too
+        self.send("upkeep")  # a stack that never runs for long is maintained, too
 
     def after_process_message(
         self, broker: Any, message: Any, *, result: Any = None, exception: BaseException | None = None
     ) -> None:
-        """A broken database does not get better by another try: the supervisor is told, and stops the stack."""
+        """Report a broken database to the supervisor, which stops the stack: another try does not help."""
         if is_damage(exception) and record_damage(self.runtime.folder, str(exception)):
             self.runtime.stopping.set()
 
     def before_worker_shutdown(self, broker: Any, worker: Any) -> None:
-        self.runtime.stopping.set()
+        self.stop.take_nothing_new()
 
     def after_worker_shutdown(self, broker: Any, worker: Any) -> None:
-        # `after_` hooks run in reverse order: the event loop, which the fetcher is closed on, is still there.
+        # `after_` hooks run in reverse order: the event loop, on which the fetcher is closed, still runs.
         try:
             self._stack.close()
         except (OSError, *DATABASE_TROUBLE) as problem:
-            logger.warning("what the worker had in hand is freed later: %s", problem, extra={"action": "stop"})
+            logger.warning("what the worker held is freed later: %s", problem, extra={"action": "stop"})
 
     def start_turns(self) -> None:
-        """See to it that each turn is taken: at boot, and with each beat, should its holder have died."""
+        """Make sure that each turn is taken: at boot, and with each beat, in case its holder has died."""
         names = ("relay", "collect") if self._settings.mode == "ondemand" else ("relay",)
         for name in names if self._is_running else ():
             if not is_taken(name, self.runtime.holder.id):
@@ -133,22 +136,21 @@ class WorkerProcess(Middleware):
             self.broker.get_actor(name).send()
 
     def notify(self, topic: str) -> None:
-        """Send a token for a lane that has just got rows. If Redis is unreachable, the relay sends one later."""
+        """Send a token for a lane that just got rows. If Redis is unreachable, the relay sends one later."""
         tokens = QueueTokens(self.broker)
         with contextlib.suppress(redis.RedisError):
             if tokens.queued(topic) < worker_slots():
                 tokens.send(topic, 1)
 
     def end(self) -> None:
-        """The supervisor or the master is gone: commit what is in hand, then leave at once."""
+        """Commit what is held and exit: the supervisor or the master is gone."""
         if self._is_running:
-            self.runtime.stopping.set()
-            time.sleep(_LAST_WORDS)
+            self.stop.leave()
         os._exit(1)
 
     def _end_hanging(self, parse: Parse) -> None:
-        """End this process for the parse that hangs in it, after what is done was committed."""
-        threading.Timer(_LAST_COMMIT, os._exit, (1,)).start()  # should the database not let us
+        """End this process because of a parse that hangs in it, after committing what is done."""
+        threading.Timer(_LAST_COMMIT, os._exit, (1,)).start()  # in case the database blocks us
         self.runtime.stopping.set()
         time.sleep(_LAST_WORDS)
         try:

@@ -151,9 +151,9 @@ def reparse(platform: str | None, county: str | None, since_ms: int | None, dry_
     from lienworker.store.runs import PageFilter
 
     settings = load_settings()
-    folder = open_folder(settings)
     registry = registry_with(settings.platforms_folder)
     refuse_unknown_platform(registry, platform)
+    folder = open_folder(settings)
     since = rfc3339(since_ms) if since_ms is not None else None
     work = Reparse(folder, registry, PageFilter(platform, county, since), dry_run=dry_run)
     progress = Progress("pages")

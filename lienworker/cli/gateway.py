@@ -13,7 +13,7 @@ from lienworker.cli.common import json_option, load_settings, open_folder
 from lienworker.cli.output import echo, print_json
 
 if TYPE_CHECKING:
-    from lienworker.hubs.gateway.outcomes import Outcome
+    from lienworker.hubs.gateway.outcomes import Refused, Unavailable
     from lienworker.settings import Settings
 
 
@@ -99,17 +99,16 @@ async def _examine(url: str, token: str, worker_id: str) -> dict[str, Any]:
             untried = dict.fromkeys(("token", "clock"), "not tried")
             return {"answers": _why_down(health.words), **untried, "is_well": False}
         accepted = await client.check_token()
-    is_well = isinstance(accepted, Accepted)
     return {
         "answers": "yes (that proves nothing about delivery)" if isinstance(health, Accepted) else _words(health),
-        "token": "accepted" if is_well else _words(accepted),
+        "token": "accepted" if isinstance(accepted, Accepted) else _words(accepted),
         "clock": _clock(client.date),
-        "is_well": is_well,
+        "is_well": isinstance(accepted, Accepted),
     }
 
 
-def _words(outcome: Outcome[Any]) -> str:
-    return str(getattr(outcome, "words", outcome))
+def _words(failed: Refused | Unavailable) -> str:
+    return f"{failed.words} (request {failed.request_id})"
 
 
 def _why_down(words: str) -> str:

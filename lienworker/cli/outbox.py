@@ -215,8 +215,11 @@ def replay(include_held: bool, dry_run: bool, **options: Any) -> None:
     wanted = _filter_of(options)
     if not dry_run:
         reap_dead_workers(folder)  # what a replay that was killed had in hand is meant, too
-    ids = rows_to_replay(wanted, include_held=include_held)
+    meant = rows_to_replay(wanted, include_held=include_held)
+    ids = meant.ids
     is_short = _say_what_cannot_go(wanted, ids)
+    if meant.along:
+        echo(f"{plural(meant.along, 'raw file')} that they wait for included: a result goes after its page.", err=True)
     if dry_run or not ids:
         echo(f"{plural(len(ids), 'row')} to replay ({wanted.in_words()})." if ids else "Nothing to replay.")
         if not (ids or wanted.ids):

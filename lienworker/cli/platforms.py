@@ -1,9 +1,11 @@
-"""platforms: which there are, what they make of a page, why, and the beginning of a new one."""
+"""platforms: which there are, what they make of a page, why, how well, and the beginning of a new one."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +16,7 @@ from lienworker.cli.output import echo, print_json
 
 if TYPE_CHECKING:
     from lienworker.platforms import Page, Platform, Registry, Target
+    from lienworker.platforms.catalog.score import Score
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SHOWN_PAIRS = 40
@@ -22,6 +25,7 @@ _TARGET = [
     click.option("--state", help="The state of the page's parcel."),
     click.option("--county", help="The county of the page's parcel, where it matters."),
 ]
+_url_option = click.option("--url", help="Where a saved page came from; its platform is often told by that.")
 
 
 def _target_options(function: F) -> F:
@@ -40,7 +44,7 @@ def platforms() -> None:
 def list_(as_json: bool) -> None:
     """List the platforms: ours, installed ones, and those of LIENWORKER_PLATFORMS."""
     registry = _registry()
-    columns = ("name", "version", "delay", "concurrency", "from")
+    columns = ("name", "version", "delay", "concurrency", "evidence", "from")
     print_rows([_about(registry, name) for name in registry.names()], columns, as_json=as_json, nothing="None.")
     for words in registry.broken:
         echo(words, err=True)
@@ -60,27 +64,35 @@ def _about(registry: Registry, name: str) -> dict[str, Any]:
         platform = registry.get(name)
     except PageError as problem:
         return {**facts, "version": "BROKEN", "problem": problem.detail}
-    return {**facts, "version": platform.version, "delay": platform.delay, "concurrency": platform.concurrency}
+    asked = {"delay": platform.delay, "concurrency": platform.concurrency}
+    return {**facts, "version": platform.version, **asked, "evidence": platform.evidence}
 
 
 @platforms.command(epilog="Example: lienworker platforms parse page.html --platform qpublic --json")
 @click.argument("source", metavar="FILE_OR_URL")
+@_url_option
 @_target_options
 @json_option
-def parse(source: str, as_json: bool, **where: str | None) -> None:
+def parse(source: str, url: str | None, as_json: bool, **where: str | None) -> None:
     """Parse a page and print its record. Nothing is stored.
 
     A stored raw page (.gz) is as good as a saved one. Exit 1 if the page gives no record.
     """
+    from lienworker.platforms.core.doubts import doubts_of
+
     registry = _registry()
-    page, target = _load(source), _target(source, where)
+    page, target = _load(source, url), _target(url or source, where)
     parsed = _parse(registry, page, target)
+    doubts = doubts_of(parsed.record, date.today())
     if as_json:
-        print_json({"platform": parsed.platform, "version": parsed.version, "record": parsed.record})
+        about = {"platform": parsed.platform, "version": parsed.version, "record": parsed.record}
+        print_json({**about, "doubts": [doubt._asdict() for doubt in doubts]})
         return
     echo(f"{parsed.platform} (version {parsed.version})")
     for name, value in parsed.record.items():
         _print_value(name, value)
+    for doubt in doubts:
+        echo(f"{'doubt':>20}  {doubt.check}: {doubt.field}: {shown(doubt.detail)}")
 
 
 def _print_value(name: str, value: Any) -> None:
@@ -100,10 +112,11 @@ def _print_value(name: str, value: Any) -> None:
 @platforms.command(epilog="Example: lienworker platforms explain page.html --field owner_name")
 @click.argument("source", metavar="FILE_OR_TASK")
 @click.option("--field", help="Only this field, also where it was not found.")
+@_url_option
 @_target_options
 @json_option
-def explain(source: str, field: str | None, as_json: bool, **where: str | None) -> None:
-    """Say which rule found each field of a page, and what it saw. A task stands for its stored page.
+def explain(source: str, field: str | None, url: str | None, as_json: bool, **where: str | None) -> None:
+    """Say which rule found each field of a page, what it saw, and and where. A task stands for its stored page.
 
     Of a page that gives no record: why, and what each rule saw of it. Exit 1 then.
     """
@@ -111,15 +124,18 @@ def explain(source: str, field: str | None, as_json: bool, **where: str | None) 
 
     from lienworker.platforms.catalog.explain import explain as clues_of
     from lienworker.platforms.catalog.explain import unused
+    from lienworker.platforms.catalog.provenance import names_of, origins_of
 
-    page, target = _load(source), _target(source, where)
+    page, target = _load(source, url), _target(url or source, where)
     platform, record = _read(_registry(), page, target)
     _check_field(field, record)
     clues = [asdict(clue) for clue in clues_of(platform, page, target, record, field)]
     pairs = [] if field else unused(platform, page, target)
     rest = [{"label": pair.label, "value": pair.value} for pair in pairs]
     if as_json:
-        print_json({"platform": platform.name, "clues": clues, "unused": rest})
+        origins = [origin._asdict() for origin in origins_of(page, record, names_of(platform))]
+        wanted = [origin for origin in origins if field is None or re.match(rf"{field}\b", origin["field"])]
+        print_json({"platform": platform.name, "clues": clues, "origins": wanted, "unused": rest})
     else:
         echo(f"{platform.name} (version {platform.version})\n")
         _print_clues(clues, rest)
@@ -144,7 +160,7 @@ def _read(registry: Registry, page: Page, target: Target) -> tuple[Platform, dic
 
 
 def _check_field(field: str | None, record: dict[str, Any]) -> None:
-    from lienworker.platforms.core.record import CANONICAL
+    from lienworker.platforms.core.base import CANONICAL
 
     known = {*CANONICAL, *record}
     if field is not None and field not in known:
@@ -152,10 +168,73 @@ def _check_field(field: str | None, record: dict[str, Any]) -> None:
 
 
 def _print_clues(clues: list[dict[str, Any]], rest: list[dict[str, Any]]) -> None:
-    print_table(("field", "value", "rule", "saw"), [list(clue.values()) for clue in clues])
+    print_table(("field", "value", "rule", "saw", "where"), [list(clue.values()) for clue in clues])
     if rest:
         echo("\nLabels that became no field of their own:")
         print_table(("label", "value"), [list(pair.values()) for pair in rest[:_SHOWN_PAIRS]])
+
+
+@platforms.command(epilog="Example: lienworker platforms score my-pages --bar 0.98")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--platform", help="Read every page as this platform does; detected if not given.")
+@click.option(
+    "--bar", type=click.FloatRange(0, 1), default=0.99, show_default=True, help="The least recall that is good enough."
+)
+@json_option
+def score(folder: Path, platform: str | None, bar: float, as_json: bool) -> None:
+    """Compare the records of saved pages with what a reader sees in them.
+
+    FOLDER has an expected.json: a list of {"file": "page.html", "place": "FL / Dixie", "expected": {"owner": "..."}}.
+    Exit 1 if fewer of the values are found than the bar asks for, or if one is wrong.
+    """
+    from lienworker.platforms.catalog.score import WRONG, read_cases
+    from lienworker.platforms.catalog.score import score as score_of
+
+    found = score_of(_registry(), read_cases(folder), date.today(), platform)
+    if as_json:
+        print_json(_score_facts(found))
+    else:
+        _print_score(found)
+    sys.exit(0 if found.recall >= bar and not found.count(WRONG) else 1)
+
+
+def _score_facts(found: Score) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        **_figures(found),
+        "platforms": {name: _figures(part) for name, part in found.by_platform().items()},
+        "fields": {name: _figures(part) for name, part in found.by_field().items()},
+        "lost": [asdict(finding) for finding in found.lost()],
+        "doubts": {file: [doubt._asdict() for doubt in doubts] for file, doubts in found.doubts.items()},
+        "refused": found.refused,
+    }
+
+
+def _figures(found: Score) -> dict[str, Any]:
+    from lienworker.platforms.catalog.score import MISSING, WRONG
+
+    shares = {"recall": round(found.recall, 4), "named": round(found.named, 4)}
+    return {**shares, "values": len(found.findings), "missing": found.count(MISSING), "wrong": found.count(WRONG)}
+
+
+def _print_score(found: Score) -> None:
+    for title, groups in (("platform", found.by_platform()), ("field", found.by_field())):
+        rows = [[name, *_figures(part).values()] for name, part in groups.items()]
+        print_table((title, *_figures(found)), rows)
+        echo("")
+    if lost := found.lost():
+        rows = [[item.outcome, item.file, item.field, item.expected, item.shown] for item in lost]
+        print_table(("outcome", "file", "field", "expected", "shown"), rows)
+        echo("")
+    for file, reason in found.refused.items():
+        echo(f"No record: {file}: {reason}.")
+    for file, doubts in found.doubts.items():
+        echo(
+            f"Doubtful: {file}: " + "; ".join(f"{doubt.check} {doubt.field}: {shown(doubt.detail)}" for doubt in doubts)
+        )
+    figures = _figures(found)
+    echo(f"Recall {figures['recall']} of {figures['values']} values, {figures['wrong']} wrong.")
 
 
 @platforms.command(epilog="Example: lienworker platforms new sunny --folder my-platforms")
@@ -209,12 +288,12 @@ def _parse(registry: Registry, page: Page, target: Target) -> Any:
         sys.exit(1)
 
 
-def _load(source: str) -> Page:
+def _load(source: str, url: str | None) -> Page:
     from lienworker.operator.preview import page_from_file, page_from_url
 
     if "://" in source:
         return page_from_url(load_settings(), source)
-    return page_from_file(Path(source) if Path(source).exists() else _stored_page(source))
+    return page_from_file(Path(source) if Path(source).exists() else _stored_page(source), url or "")
 
 
 def _stored_page(name: str) -> Path:

@@ -42,6 +42,7 @@ _filters = with_options(
     click.option("--queue", type=click.Choice(["urgent", "default"]), help="Only results of tasks in this queue."),
     import_option("results"),
     since_option("results made"),
+    click.option("--doubtful", is_flag=True, help="Only results in which something looks wrong."),
 )
 
 

@@ -147,6 +147,15 @@ def _watchable(folder: Path | None) -> Path | None:
     return folder
 
 
+def _stopping_words(mode: str) -> str:
+    if mode == "standalone":
+        return "Stopping. Nothing is lost. (Ctrl-C again: at once, and nothing is lost either.)"
+    return (
+        "Stopping: no more work is taken, what is in hand is stored. (Ctrl-C again: within 5 s; tasks in a reply of the"
+        " Gateway that comes later are lost.)"
+    )
+
+
 @click.command(epilog="Example: LIENWORKER_DATA_DIR=/srv/liens lienworker up")
 @click.option("--mode", type=click.Choice(["standalone", "ondemand"]), help="Not by the settings.")
 @click.option("--only", type=click.Choice(["workers", "schedule"]), help="One part, as a service; needs REDIS_URL.")
@@ -155,8 +164,10 @@ def _watchable(folder: Path | None) -> Path | None:
 def up(mode: str | None, only: str | None, watch: Path | None, detach: bool) -> None:
     """Run the whole stack in the foreground until Ctrl-C.
 
-    Redis (a private one, unless REDIS_URL is set), workers, schedule and monitor. Parts that die are started again. A
-    second Ctrl-C stops at once; neither loses anything.
+    Redis (a private one, unless REDIS_URL is set), workers, schedule and monitor. Parts that die are started again.
+
+    Ctrl-C takes no more work and stores what is in hand; for a reply of the Gateway it may wait half a minute. A second
+    Ctrl-C waits 5 seconds at most: tasks that the Gateway hands out in a reply that comes later are lost.
     """
     from lienworker.logs import setup_logging
     from lienworker.stack.one_shot import interrupts
@@ -180,7 +191,7 @@ def up(mode: str | None, only: str | None, watch: Path | None, detach: bool) -> 
         while not stop:
             supervisor.tend()
             time.sleep(0.2)
-        echo("Stopping. Nothing is lost. (Ctrl-C again: at once.)", err=True)
+        echo(_stopping_words(settings.mode), err=True)
 
 
 def _detach(settings: Settings, mode: str | None) -> None:

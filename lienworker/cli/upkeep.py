@@ -110,7 +110,7 @@ def _say(head: str, found: Purged) -> None:
 
 def _purge(keep: Keep, folder: DataFolder) -> None:
     from lienworker.maintenance.disk_limits import measure, remember_size
-    from lienworker.maintenance.pending_deletes import doomed_count
+    from lienworker.maintenance.pending_deletes import count_pending_deletes
     from lienworker.maintenance.retention import Pace
     from lienworker.maintenance.retention import purge as let_go
 
@@ -119,7 +119,7 @@ def _purge(keep: Keep, folder: DataFolder) -> None:
     remember_size(measure(folder))
     if done.rows or done.files:
         _say("Purged", done)
-    if left := doomed_count():
+    if left := count_pending_deletes():
         echo(f"  {plural(left, 'raw file')} that came minutes ago will be removed by the next purge.")
     echo(f"Other writers waited {1000 * pace.longest:.0f} ms at most.", err=True)
 

@@ -26,32 +26,32 @@ from lienworker.trust import trust_data_folder
 if TYPE_CHECKING:
     import sqlite3
 else:
-    # The very library that Peewee uses (it prefers `pysqlite3` where that is installed): a second copy of SQLite in one
-    # process would know nothing of the first one's locks, and drop them. So nothing else imports `sqlite3`.
+    # The library that Peewee itself uses (it prefers `pysqlite3` where that is installed): a second copy of SQLite in
+    # one process would know nothing of the first one's locks, and drop them. So nothing else imports `sqlite3`.
     sqlite3 = peewee.sqlite3
 
 
 SQLITE_VERSION: str = sqlite3.sqlite_version
-#: Seconds that a writer waits for another one. Our own transactions take milliseconds; a rude one may take longer.
+#: Seconds that a writer waits for another one. Our own transactions take milliseconds; a foreign one may take longer.
 BUSY_TIMEOUT = 30
-#: What the database itself can raise: locked, full, damaged. Statements for many rows raise sqlite3's own.
+#: What the database itself can raise: locked, full, damaged. `executemany` raises sqlite3's own errors.
 DATABASE_TROUBLE = (peewee.DatabaseError, sqlite3.Error)
 
-#: A file that was opened while its disk was read-only stays so for that connection; after an I/O error a new one is
-#: the safe way on.
+#: A file that was opened while its disk was read-only stays read-only for that connection; after an I/O error, too, a
+#: new connection is the safe choice.
 _STALE = ("readonly database", "disk I/O error")
 _DAMAGE = ("malformed", "not a database", "corrupt")
 
 
 class Database(peewee.SqliteDatabase):
     def rollback(self) -> None:
-        """A full disk ends a transaction by itself: then nothing is to be undone, and the first error is to be told."""
+        """Skip what a full disk has already rolled back, so that the first error is the one reported."""
         if self.connection().in_transaction:  # type: ignore[no-untyped-call]
             super().rollback()
 
 
 class _Thread(threading.local):
-    """What a thread does once its transaction is committed."""
+    """What a thread will call once its transaction is committed."""
 
     def __init__(self) -> None:
         self.afterwards: list[Callable[[], None]] = []
@@ -67,7 +67,7 @@ def open_store(root: Path) -> DataFolder:
     trust_data_folder(root)
     folder = DataFolder(root).create()
     try:
-        with opening(folder):  # switching to WAL does not wait for others by itself
+        with opening(folder):  # switching to WAL does not wait for other processes
             _open(folder)
     except DATABASE_TROUBLE as problem:
         raise StoreError(f"{folder.database} cannot be used: {problem}. `lienworker doctor` says more.") from None
@@ -87,10 +87,10 @@ def _open(folder: DataFolder) -> None:
 
 
 def begin_file(path: Path) -> None:
-    """Create a database that only its owner can read, since it holds the passwords of proxies, unless it is there.
+    """Create a database that only its owner can read (it holds the passwords of proxies), unless it exists.
 
-    An empty file learns to give back what is deleted bit by bit: it can do so from its first page on, or never. No
-    pragma of each connection: on a file that has it already, SQLite would write it again, and wait for all writers.
+    A file must be empty to be set to release deleted pages bit by bit, so that happens here. It is not a pragma of each
+    connection: on a file that has it already, SQLite would write it again, and wait for all writers.
     """
     create_private(path)
     if path.stat().st_size == 0:
@@ -100,22 +100,22 @@ def begin_file(path: Path) -> None:
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
-    """A database with what SQLite keeps beside it."""
+    """Return a database file and the files that SQLite keeps beside it."""
     return path, Path(f"{path}-wal"), Path(f"{path}-shm")
 
 
 def connection_to(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection besides the one that Peewee keeps for this thread."""
+    """Open a connection besides the one that Peewee keeps for this thread."""
     mode = "?mode=ro" if read_only else ""
     return sqlite3.connect(f"file:{quote(str(path))}{mode}", uri=True, timeout=BUSY_TIMEOUT)
 
 
 def refuse_database(path: Path) -> None:
-    """Keep a person from naming our database as a file to read or write: opening it would drop SQLite's locks."""
+    """Refuse our own database as a file to read or write: opening and closing it would drop SQLite's locks."""
     try:
         about = path.stat()
         is_ours = database.database and any(os.path.samestat(about, file.stat()) for file in _existing())
-    except (OSError, ValueError):  # no such file, or no path at all: whoever opens it says so
+    except (OSError, ValueError):  # no such file, or no path at all: the caller's open reports it
         return
     if is_ours:
         raise InputError(f"{path} is lienworker's own database; name another file.")
@@ -126,12 +126,12 @@ def _existing() -> list[Path]:
 
 
 def is_damage(problem: BaseException | None) -> bool:
-    """Whether SQLite says that the file itself is broken: no other try will do."""
+    """Return whether SQLite says that the file itself is broken, so that another try is pointless."""
     return isinstance(problem, DATABASE_TROUBLE) and any(word in str(problem) for word in _DAMAGE)
 
 
 def connect(path: Path) -> None:
-    """Points this process at a database file."""
+    """Point this process at a database file."""
     if database.database != str(path):
         close()
         database.init(
@@ -140,7 +140,7 @@ def connect(path: Path) -> None:
             cached_statements=256,
             pragmas={
                 "journal_mode": "wal",
-                # Durable means power loss too: FULL flushes the log at each commit. Commits are grouped for speed.
+                # Durable across a power loss: FULL flushes the log at each commit. Commits are grouped for speed.
                 "synchronous": "full",
                 "foreign_keys": 1,
                 "temp_store": "memory",
@@ -156,16 +156,16 @@ def current_folder() -> DataFolder:
 
 
 def close() -> None:
-    """Closes this thread's connection; the next use opens a new one."""
+    """Close this thread's connection; the next use opens a new one."""
     if not database.is_closed():
         database.close()
 
 
 @contextmanager
 def write(name: str) -> Iterator[None]:
-    """The only way to write: one IMMEDIATE transaction. No network and no waiting inside.
+    """Write in one IMMEDIATE transaction: the only way to write. No network call and no waiting inside.
 
-    The name is what tests call the points right before and right after its commit.
+    `name` is the name of the failpoints right before and right after the commit.
     """
     if database.in_transaction():
         raise RuntimeError("a write inside a write: pass the work to the outer transaction instead")
@@ -184,10 +184,10 @@ def write(name: str) -> Iterator[None]:
 
 
 def after_commit(act: Callable[[], None]) -> None:
-    """Does this when the transaction at hand is committed, and not at all when it comes to nothing.
+    """Call `act` once the current transaction is committed, and never if it is rolled back.
 
-    A log line belongs here: it would tell what may yet be undone, and whoever reads the log slowly would have all
-    writers wait.
+    Log lines belong here: inside the transaction they would report what may yet be undone, and a slow reader of the log
+    would block all writers.
     """
     if not database.in_transaction():
         raise RuntimeError("there is no transaction to follow")
@@ -196,9 +196,9 @@ def after_commit(act: Callable[[], None]) -> None:
 
 @contextmanager
 def _in_turn() -> Iterator[None]:
-    """Writers of this process queue up here: SQLite has them sleep, longer each time, while the file is free again.
+    """Queue the writers of this process: SQLite would let them sleep, longer each time, while the file is free again.
 
-    Only a courtesy: whoever waits too long goes on and lets SQLite say that the database is locked.
+    This is only a courtesy: a writer that waits too long continues and lets SQLite report that the database is locked.
     """
     mine = _writing.acquire(timeout=BUSY_TIMEOUT)
     try:
@@ -209,18 +209,18 @@ def _in_turn() -> Iterator[None]:
 
 
 def storable(text: str) -> str:
-    """Text that SQLite takes: a broken character (half a surrogate pair) becomes a question mark."""
+    """Return text that SQLite accepts: half a surrogate pair becomes a question mark."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def execute(sql: str, params: Sequence[Any] = ()) -> sqlite3.Cursor:
-    """One statement as it is. Hot paths use this: building a query object costs more than running it."""
+    """Run one statement as it is. Hot paths use this: building a query object costs more than running it."""
     cursor: sqlite3.Cursor = database.execute_sql(sql, params)
     return cursor
 
 
 def execute_many(sql: str, rows: Iterable[Sequence[Any]]) -> int:
-    """One statement for many rows; gives the number of rows changed in all."""
+    """Run one statement for many rows; return how many rows it changed in all."""
     cursor: sqlite3.Cursor = database.connection().cursor()
     cursor.executemany(sql, rows)
     return cursor.rowcount
@@ -235,18 +235,18 @@ def one_row(sql: str, params: Sequence[Any] = ()) -> Any:
 
 
 def dict_rows(sql: str, params: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:
-    """Rows as dictionaries, one by one: for listings and exports of any length."""
+    """Yield rows as dictionaries, one at a time: for listings and exports of any length."""
     cursor = execute(sql, params)
     names = [column[0] for column in cursor.description]
     for row in cursor:
         yield dict(zip(names, row, strict=True))
 
 
-# Small things that must survive a restart, by name: the last heartbeat, what the Gateway asked for.
+# Small values that must survive a restart, by name: the last heartbeat, what the Gateway asked for.
 
 
 def set_fact(name: str, value: str) -> None:
-    """Part of a larger transaction."""
+    """Store a small value by name. Part of a larger transaction."""
     execute(
         "INSERT INTO facts (name, value, at) VALUES (?, ?, ?)"
         " ON CONFLICT DO UPDATE SET value = excluded.value, at = excluded.at",

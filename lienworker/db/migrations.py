@@ -1,8 +1,9 @@
-"""The schema's versions. An old file opens with a new program; a newer file is refused, not guessed at.
+"""The versions of the schema. An old file opens with a new program; a newer file is refused, not guessed at.
 
-Each migration is a file `sql/NNNN_name.sql`, applied once, in order, each in one transaction: a kill in the middle of
-one leaves the file as it was, and the next start applies it. Whoever opens a store holds `open.lock`, so newcomers wait
-for an upgrade; a process of an older version that has the file open waits for the transaction like for any other.
+Each migration is a file `schema/NNNN_name.sql`, applied once, in order, each in one transaction: a kill in the middle
+of one leaves the file as it was, and the next start applies it. A process that opens a store holds `open.lock`, so
+newcomers wait for an upgrade; a process of an older version that has the file open waits for the transaction as it
+would for any other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from lienworker.db.database import all_rows, execute, one_row, write
 from lienworker.errors import StoreError
 from lienworker.failpoints import failpoint
 
-#: How a statement begins that edits the text of a table in SQLite's own schema table.
+#: The beginning of a statement that edits the text of a table in SQLite's own schema table.
 _EDIT = "UPDATE sqlite_schema"
 
 
@@ -26,7 +27,7 @@ class Migration(NamedTuple):
 
 
 def known_migrations() -> list[Migration]:
-    """The migrations that this program carries, oldest first."""
+    """Return the migrations that this program carries, oldest first."""
     files = [file for file in resources.files("lienworker.db.schema").iterdir() if file.name.endswith(".sql")]
     found = []
     for file in sorted(files, key=lambda item: item.name):
@@ -36,13 +37,13 @@ def known_migrations() -> list[Migration]:
 
 
 def schema_version() -> int:
-    """The version of the open file; 0 for an empty one."""
+    """Return the version of the open file; 0 for an empty one."""
     there = one_row("SELECT 1 FROM sqlite_master WHERE name = 'schema_versions'")
     return int(one_row("SELECT coalesce(max(version), 0) FROM schema_versions")[0]) if there else 0
 
 
 def migrate() -> None:
-    """Brings the open file to this program's version."""
+    """Upgrade the open file to this program's version."""
     migrations = known_migrations()
     newest = migrations[-1].version
     current = schema_version()
@@ -58,14 +59,14 @@ def migrate() -> None:
 
 def _apply(migration: Migration) -> None:
     with write("migration"):
-        # Another process may have been first: look again, now that nobody else can write.
+        # Another process may have been first: check again, now that nobody else can write.
         if schema_version() >= migration.version:
             return
         try:
             for statement in _statements(migration.sql):
                 _run(statement)
         finally:
-            # What an edit of the schema switches on, also where that comes to nothing in the middle.
+            # Switched on by an edit of the schema; switched off also where that edit fails halfway.
             execute("PRAGMA writable_schema = RESET")
         execute(
             "INSERT INTO schema_versions (version, name, applied_at) VALUES (?, ?, ?)",
@@ -84,7 +85,7 @@ def _run(statement: str) -> None:
 
 
 def _statements(sql: str) -> list[str]:
-    """Splits a script at the lines that hold only `;;`, since triggers have semicolons inside."""
+    """Split a script at lines that hold only `;;`, since triggers contain semicolons."""
     return [part.strip() for part in sql.split("\n;;\n") if part.strip()]
 
 

@@ -1,8 +1,8 @@
 """Who has the database of a data folder open: locks beside it that last as long as a process uses it.
 
-A repair and a restore put another file into the database's place. SQLite in a process that still had the old one open
-would then delete the new one's log, by its name, when it closes. So each process that opens a store shares
-`in_use.lock` for as long as it lives; whoever replaces the file has that lock alone, and `open.lock` with it, so that
+A repair and a restore replace the database file. SQLite in a process that still had the old one open would then
+delete the new one's log, by its name, when it closes. So each process that opens a store shares `in_use.lock` for as
+long as it lives; a process that replaces the file takes that lock exclusively, and `open.lock` with it, so that
 newcomers wait.
 
 Both are `flock` locks on files that SQLite never opens. They belong to a descriptor. The POSIX locks that SQLite takes
@@ -28,16 +28,16 @@ from lienworker.data_folder import DataFolder, open_lock
 from lienworker.errors import BusyError
 
 OPEN_LOCK, USE_LOCK = "open.lock", "in_use.lock"
-#: How long a newcomer waits for whoever repairs, restores or upgrades the database, s.
+#: How long a newcomer waits for a repair, restore or upgrade of the database, s.
 _NEWCOMER_SECONDS = 60.0
-#: How long whoever wants the database alone waits for those who only look at it, s.
+#: How long a process that needs the database exclusively waits for those that only read it, s.
 _LOOKERS_SECONDS = 5.0
 _POLL_SECONDS = 0.02
 
 
 @dataclass
 class _Usage:
-    """What this process holds: its share of one folder's database, and folders that it has alone."""
+    """What this process holds: its share of one folder's database, and the folders that it owns exclusively."""
 
     root: Path | None = None
     share: IO[str] | None = None
@@ -49,7 +49,7 @@ _mine = _Usage()
 
 @contextmanager
 def opening(folder: DataFolder) -> Iterator[None]:
-    """Let one process at a time create, upgrade or enter a database; ours shares it from then on."""
+    """Let one process at a time create, upgrade or open a database; this process shares it from then on."""
     if folder.root in _mine.owned:
         yield
         return
@@ -68,12 +68,12 @@ def _share(folder: DataFolder) -> None:
         return
     release()
     handle = open_lock(folder.root / USE_LOCK)
-    fcntl.flock(handle, fcntl.LOCK_SH)  # at once: an owner has the open lock, too, and we have that now
+    fcntl.flock(handle, fcntl.LOCK_SH)  # never blocks: an exclusive owner holds the open lock, which we hold now
     _mine.root, _mine.share = folder.root, handle
 
 
 def release() -> None:
-    """Give up this process's share; whoever calls it has closed the database."""
+    """Give up this process's share; the caller has closed the database."""
     if _mine.share:
         _mine.share.close()
     _mine.root = _mine.share = None
@@ -81,7 +81,7 @@ def release() -> None:
 
 @contextmanager
 def owning(folder: DataFolder) -> Iterator[None]:
-    """Have the database for this process alone: nobody has it open, and nobody opens it meanwhile."""
+    """Own the database exclusively for the block: no other process has it open or can open it."""
     release()
     with ExitStack() as locks:
         for name in (OPEN_LOCK, USE_LOCK):
@@ -102,7 +102,7 @@ def owning(folder: DataFolder) -> Iterator[None]:
 
 
 def _who_has_open(path: Path) -> list[str]:
-    """Return other programs that have the file open and know nothing of our locks, as far as the system tells."""
+    """Return the programs outside our locks that have the file open, as far as the system tells."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -115,7 +115,7 @@ def _who_has_open(path: Path) -> list[str]:
 
 @contextmanager
 def _locked(path: Path, kind: int, patience: float) -> Iterator[IO[str] | None]:
-    """Yield the locked file, or None where somebody else has had it all the time."""
+    """Yield the locked file, or None where another process held it the whole time."""
     deadline = time.monotonic() + patience
     with open_lock(path) as handle:
         while True:

@@ -1,16 +1,17 @@
-"""Fetches one page over HTTP, politely and safely, and says in one word what went wrong when it does not.
+"""Fetches one page over HTTP, politely and safely, and says in one word what went wrong if that fails.
 
-The way of one fetch:
+The path of one fetch:
 
-1. `urls` reads the address: http or https, a host that can exist, no control characters.
+1. `urls` parses the address: http or https, a host that can exist, no control characters.
 2. `guard` refuses addresses inside the operator's own network; the address that it checked is the one that is
    connected to. Names, literal addresses, redirects, robots.txt and proxies all pass through it.
-3. `robots` asks the site's robots.txt, once per origin and hour.
-4. `fetcher` sends the request over `connector`, or through `proxies`, and follows redirects by hand (`trail`).
-5. `reply` tells a page from a refusal; `body` reads and unpacks it, never more than the cap.
-6. `failures` gives every accident a stable reason; `reasons` says whose fault that is.
+3. `robots` reads the site's robots.txt, once per origin and hour.
+4. `turns` waits until the request may be sent, as the pacer of the caller decides.
+5. `fetcher` sends the request directly or through `proxies`, and follows redirects itself (`reply.Trail`).
+6. `reply` tells a page from a refusal, and reads and unpacks it, never more than the cap (`budget`).
+7. `failures` maps every error to a stable reason, and says whose fault that is.
 
-Nothing here knows the database or the environment: everything comes in as arguments.
+Nothing here knows the database or the environment: everything is passed in.
 """
 
 from lienworker.fetching.failures import Fault, fault_of

@@ -1,4 +1,4 @@
-"""From whatever a library raises to one stable reason and a sentence without secrets.
+"""From any exception of a library to one stable reason and a sentence without secrets.
 
 The sentences are ours: libraries put whole addresses, with passwords, into theirs.
 """
@@ -33,7 +33,7 @@ class FetchError(LienworkerError):
     ) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
-        # Addresses from outside may hold half a character, which no file or database takes.
+        # Addresses from outside may hold half a character, which no file or database accepts.
         self.detail = detail.encode("utf-8", "replace").decode("utf-8")
         self.status = status
         self.body = body
@@ -62,7 +62,7 @@ _KINDS: tuple[tuple[type[Exception], str, str], ...] = (
     (aiohttp.ClientConnectorSSLError, "tls_failed", "no secure connection could be made"),
     (ssl.SSLError, "tls_failed", "no secure connection could be made"),
     (aiohttp.ClientConnectorDNSError, "dns_failed", "the host's name cannot be resolved"),
-    (aiohttp.ConnectionTimeoutError, "connect_failed", "no connection within the time-out"),
+    (aiohttp.ConnectionTimeoutError, "connect_failed", "no connection within the timeout"),
     (aiohttp.ClientConnectorError, "connect_failed", "the connection was refused or found no way"),
     (aiohttp.SocketTimeoutError, "timeout", "the site stopped sending"),
     (TimeoutError, "timeout", "the fetch took longer than it may in all"),
@@ -74,15 +74,15 @@ _KINDS: tuple[tuple[type[Exception], str, str], ...] = (
     (OSError, "protocol_error", "the connection broke"),
 )
 
-# SOCKS5 replies by which the proxy speaks of the site: network or host unreachable, refused, time to live.
+# SOCKS5 replies that the proxy makes about the site: network or host unreachable, refused, time to live.
 _SOCKS_BLAMES_SITE = frozenset({3, 4, 5, 6})
 
 
 def explain(exc: Exception, shown_url: str, *, proxied: bool) -> FetchError:
-    """The failure that an exception stands for. What nobody foresaw is a protocol error, and is logged."""
+    """Return the failure that an exception stands for. An unforeseen one is a protocol error, and is logged."""
     if isinstance(exc, FetchError):
         return exc
-    # aiohttp_socks is imported only where a SOCKS proxy is used, so its errors are known by their home.
+    # aiohttp_socks is imported only where a SOCKS proxy is used, so its errors are recognized by their module.
     if proxied and type(exc).__module__.partition(".")[0] in ("aiohttp_socks", "python_socks"):
         return _explain_socks(exc, shown_url)
     if isinstance(exc.__cause__, ssl.SSLError):  # behind SOCKS, TLS errors come wrapped as plain OSErrors
@@ -108,7 +108,7 @@ def _explain_socks(exc: Exception, shown_url: str) -> FetchError:
 
 
 def _system_words(exc: Exception) -> str:
-    """What the operating system or the TLS library says; neither knows of addresses or passwords."""
+    """Return what the operating system or the TLS library says; neither knows addresses or passwords."""
     # aiohttp's errors carry the original, and only the original has all its fields.
     origin = exc.os_error if isinstance(exc, aiohttp.ClientConnectorError) else exc
     if isinstance(exc, aiohttp.ClientConnectorCertificateError):
@@ -121,11 +121,11 @@ def _system_words(exc: Exception) -> str:
     return f" ({words.replace('_', ' ').lower()})" if words else ""
 
 
-# The one table of why a fetch fails, whether trying again makes sense, and whose fault it is.
+# The one table of why a fetch fails, whether another try makes sense, and whose fault it is.
 #
 # `retryable`: the same request may work later. `host_fault`: the site as a whole does not serve us, so its other
 # pages would fare no better now. Where the page alone could be the cause the answer is no: a page that always hangs
-# or breaks must be able to fail by itself.
+# or breaks must be able to fail alone.
 
 
 class Fault(NamedTuple):
@@ -138,13 +138,13 @@ _PAGE = Fault(retryable=True, host_fault=False)
 _HOST = Fault(retryable=True, host_fault=True)
 
 FAULTS: dict[str, Fault] = {
-    # The address: no later try makes it a better one.
+    # The address: another try does not make it better.
     "bad_url": _FINAL,
     "scheme_refused": _FINAL,
     "private_address": _FINAL,
     "robots_denied": _FINAL,
-    "crawl_delay": _FINAL,  # a redirect within a site that wants to be left alone for minutes in between
-    # The way to the site. A time-out while connecting is `connect_failed`.
+    "crawl_delay": _FINAL,  # a redirect within a site that asks for minutes between two requests
+    # The connection to the site. A timeout while connecting is `connect_failed`.
     "dns_failed": _HOST,
     "connect_failed": _HOST,
     "tls_failed": _HOST,
@@ -158,7 +158,7 @@ FAULTS: dict[str, Fault] = {
     "too_many_redirects": _FINAL,
     # What the site says of itself.
     "rate_limited": _HOST,
-    "http_403": _PAGE,  # as often a firewall's mood as a forbidden page
+    "http_403": _PAGE,  # as often a firewall's decision as a forbidden page
     "http_408": _PAGE,
     "http_423": _PAGE,
     "http_425": _PAGE,
@@ -167,7 +167,7 @@ FAULTS: dict[str, Fault] = {
     "http_503": _HOST,
     "http_504": _HOST,
     "http_505": _FINAL,
-    # Cloudflare's words for an origin that is down, too slow to connect to, unreachable, or unknown to it.
+    # Cloudflare's codes for an origin that is down, too slow to connect to, unreachable, or unknown to it.
     "http_521": _HOST,
     "http_522": _HOST,
     "http_523": _HOST,
@@ -179,7 +179,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def fault_of(reason: str) -> Fault:
-    """The table's answer for a reason, `http_404` and `http_507` included."""
+    """Return the table's answer for a reason, `http_404` and `http_507` included."""
     exact = FAULTS.get(reason)
     if exact is not None:
         return exact
@@ -195,7 +195,7 @@ def reason_of_status(status: int, *, proxied: bool = False) -> str:
 
 
 def phrase_of_status(status: int) -> str:
-    """The standard words for a status; the site's own are text from outside and stay out of our sentences."""
+    """Return the standard phrase for a status; the site's own is text from outside and stays out of our messages."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

@@ -39,7 +39,7 @@ class Fetcher:
             cut=True,
         )
         self._pacer = pacer
-        # The time for all of it is the stopwatch's: a request that waits for its turn has all the time it had.
+        # The stopwatch limits the total time: a request that waits for its turn loses none of it.
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=options.connect_timeout, sock_read=options.read_timeout
         )
@@ -49,7 +49,7 @@ class Fetcher:
         self._closed = False
 
     async def fetch(self, request: FetchRequest) -> FetchOutcome:
-        """Never raises for anything that the network or the site can do."""
+        """Fetch a page. Never raise for anything that the network or the site can do."""
         if self._closed:
             raise RuntimeError("the fetcher is closed")
         way = Going(Turns(self._pacer, request.turn), Stopwatch(self._page.seconds))
@@ -62,7 +62,7 @@ class Fetcher:
             going.reset(before)
 
     def crawl_delay(self, url: str, proxy: str | None = None) -> float | None:
-        """What the site's robots.txt, if it was read already, asks for between two requests; in seconds."""
+        """Return what the site's robots.txt, if already read, asks for between two requests; in seconds."""
         try:
             return self._robots.crawl_delay(parse_url(url), proxy)
         except FetchError:
@@ -78,16 +78,16 @@ class Fetcher:
             await self._direct.session.close()
 
     async def _load_robots(self, url: URL, proxy: str | None) -> bytes:
-        asking = going.get()  # the fetch that needs the file first gives its turn for it
+        asking = going.get()  # the first fetch that needs the file gives up its turn for it
         turns = asking.turns if asking else Turns(self._pacer, None)
         way = Going(turns, Stopwatch(self._robots_txt.seconds))
-        going.set(way)  # in the context of this task, which is nobody else's
+        going.set(way)  # in the context of this task only
         outcome = await self._download(FetchRequest(str(url), proxy=proxy), self._robots_txt, way)
         assert isinstance(outcome, Fetched)  # no condition was sent
         return outcome.body
 
     async def _download(self, request: FetchRequest, limits: Limits, way: Going) -> Fetched | NotModified:
-        """The page, or `FetchError`; `TurnError` where nothing could be asked for."""
+        """Return the page; raise `FetchError`, or `TurnError` where nothing could be asked for."""
         direct, proxies = self._open()
         try:
             if request.proxy is None:
@@ -123,7 +123,7 @@ class Fetcher:
                     trail.follow(response)
                 finally:
                     response.release()
-            # Only the first hop is conditional: a page that the redirect newly leads to was never ours.
+            # Only the first hop is conditional: the page that a redirect newly leads to was never stored.
             conditional = False
             cookies = trail.cookies()
             headers = {"Cookie": cookies} if cookies else {}
@@ -140,7 +140,7 @@ class Fetcher:
             turns.forfeit()
 
     async def _wait_for_turn(self, trail: Trail, request: FetchRequest, turns: Turns) -> None:
-        """Leave a page whose first request is far off for later. A redirect that is fails: it would be so each time."""
+        """Leave a page whose first request is far off for later. A redirect to it fails: it would be so each time."""
         try:
             await turns.wait(trail.url, self._wish_of_site(trail.url, request))
         except FarTurnError as far:
@@ -151,7 +151,7 @@ class Fetcher:
             raise
 
     def _wish_of_site(self, url: URL, request: FetchRequest) -> float | None:
-        """What a task's own proxy says of a site's wishes is not believed: it would slow the site down for all."""
+        """Return the crawl delay of a site; a task's own proxy is not believed: it could slow the site down for all."""
         if self._pacer is None or request.is_own_proxy:
             return None
         return self._robots.crawl_delay(url, request.proxy)

@@ -1,8 +1,8 @@
 """Keeps fetches out of the operator's own network: a task list is input from outside.
 
 Names are checked after they were resolved, and what was checked is what aiohttp connects to: it gets the
-addresses from here and asks nobody else, so a name that changes between check and use gains nothing.
-aiohttp does not ask its resolver about literal addresses; those are checked before each request (`check`).
+addresses from here and asks nobody else, so a name that changes between check and use gains nothing. aiohttp does not
+ask its resolver about literal addresses; those are checked before each request (`check`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from lienworker.hostnames import is_literal, literal_address
 Lookup = Callable[[str], Awaitable[list[str]]]
 
 DNS_TTL = 60.0
-# A failed look-up is remembered just long enough to spare the resolver a burst.
+# A failed lookup is remembered just long enough to spare the resolver a burst.
 DNS_FAILURE_TTL = 5.0
 _MAX_NAMES = 10_000
 
 
 async def system_lookup(host: str) -> list[str]:
-    """All addresses of a name, in the order in which the system prefers them."""
+    """Return all addresses of a name, in the order in which the system prefers them."""
     found = await asyncio.get_running_loop().getaddrinfo(
         host, None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
     )
@@ -41,7 +41,7 @@ async def system_lookup(host: str) -> list[str]:
 
 
 class Guard:
-    """The one place that says which hosts may be connected to, with the cache of what their names mean."""
+    """The one place that says which hosts may be connected to, with a cache of their addresses."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Guard:
         self._clock = clock
         self._known: dict[str, tuple[float, list[str]]] = {}
         self._asking: dict[str, asyncio.Task[list[str]]] = {}
-        # Asked once a page, for few hosts; only who passed is remembered.
+        # Asked once a page, for few hosts; only hosts that passed are remembered.
         self.check = lru_cache(maxsize=1_000)(self._check)
 
     def _check(self, host: str, port: int) -> None:
-        """Refuse a host that is a literal address and must not, or cannot, be connected to. Names pass."""
+        """Refuse a literal address that must not, or cannot, be connected to. Names pass."""
         if not is_literal(host):
             return
         address = literal_address(host)
@@ -70,11 +70,11 @@ class Guard:
         if not (self._admits(address) or self._exceptions.allow_host(host, port)):
             raise _refused(host, address)
         if ":" not in host and host != str(address):
-            # Which address 0177.1 means depends on whom one asks, so nobody is asked.
+            # Which address 0177.1 means depends on the library, so it is refused.
             raise FetchError("bad_url", f"{host} is an odd spelling of {address}; write it so.")
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """The addresses of a host that may be connected to: at least one, or `FetchError`."""
+        """Return the addresses of a host that may be connected to: at least one, or `FetchError`."""
         self.check(host, port)
         if is_literal(host):
             return [host]
@@ -98,14 +98,14 @@ class Guard:
         task = self._asking.get(host)
         if task is None:
             task = self._asking[host] = asyncio.create_task(self._ask(host))
-        # Shielded: a fetch that is cancelled must not take the answer away from the others that wait for it.
+        # Shielded: a fetch that is cancelled must not cancel the answer for the others that wait for it.
         return await asyncio.shield(task)
 
     async def _ask(self, host: str) -> list[str]:
         try:
             async with asyncio.timeout(self._timeout):
                 found = await self._lookup(host)
-        except (OSError, UnicodeError):  # a time-out is an OSError too
+        except (OSError, UnicodeError):  # a timeout is an OSError, too
             found = []
         finally:
             del self._asking[host]
@@ -123,7 +123,7 @@ class Guard:
 
 
 class GuardedResolver(AbstractResolver):
-    """Gives aiohttp the addresses that the guard admits, and no others."""
+    """Hands aiohttp the addresses that the guard admits, and no others."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -144,7 +144,7 @@ class GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """The guard outlives the connectors that share it."""
+        """Do nothing: the guard outlives the connectors that share it."""
 
 
 def _refused(host: str, address: Address) -> FetchError:
@@ -183,7 +183,7 @@ _REFUSED_V4 = tuple(
         "240.0.0.0/4",  # reserved, broadcast
     )
 )
-# Global unicast is one block; loopback, link-local, unique local, multicast and all else lie outside.
+# Global unicast is one block; loopback, link-local, unique local, multicast and everything else are outside.
 _GLOBAL_V6 = IPv6Network("2000::/3")
 _REFUSED_V6 = tuple(
     IPv6Network(text)
@@ -197,7 +197,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: Address) -> bool:
-    """True if the address, or the IPv4 address that it carries, is one of the public internet."""
+    """Return whether the address, or the IPv4 address embedded in it, belongs to the public internet."""
     inner = embedded(address)
     if inner is not None:
         address = inner
@@ -207,7 +207,7 @@ def is_public(address: Address) -> bool:
 
 
 def embedded(address: Address) -> IPv4Address | None:
-    """The IPv4 address to which an IPv6 address leads: mapped, 6to4, or through a NAT64 gateway."""
+    """Return the IPv4 address that an IPv6 address leads to: mapped, 6to4, or through a NAT64 gateway."""
     if isinstance(address, IPv4Address):
         return None
     if address in _NAT64:

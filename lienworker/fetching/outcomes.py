@@ -1,4 +1,4 @@
-"""What goes into a fetch and what comes out of it."""
+"""The input and the output of a fetch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FetchOptions:
     read_timeout: float
     """Between two arrivals of bytes."""
     total_timeout: float
-    """For one fetch with all its redirects; waiting for a turn does not count, and a robots.txt has its own."""
+    """For one fetch with all its redirects; waiting for a turn does not count, and a robots.txt has its own limit."""
     max_bytes: int
     """Of a page, after decompression."""
     max_redirects: int
@@ -25,8 +25,8 @@ class FetchOptions:
     allow_private: tuple[str, ...]
     """Exceptions to the address guard: names (`county.test`, `localhost:8080`), addresses, networks, `all`."""
     robots_ttl: float = 3600
-    body_budget: int = 96_000_000
-    """Of large pages that are being read, or are read and not yet let go of."""
+    body_budget: int = 32_000_000
+    """Of large pages being read, or read and not yet stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class FetchRequest:
     proxy: str | None = None
     """`http://`, `socks5://` or `socks5h://`, with credentials or without; the proxy resolves host names."""
     is_own_proxy: bool = False
-    """The task brought the proxy: what is said through it is believed of this route only."""
+    """The proxy is the task's own: what is said through it is believed for this route only."""
     turn: Turn | None = None
     """When its first request may go out, where that is booked; see `turns`."""
 
@@ -71,13 +71,13 @@ class NotModified:
 
 @dataclass(frozen=True, slots=True)
 class FetchFailed:
-    """No page. `reason` is a stable word (see `reasons`), `detail` a sentence without secrets."""
+    """No page. `reason` is a stable keyword (see `failures`), `detail` a sentence without secrets."""
 
     reason: str
     detail: str
     retryable: bool
     host_fault: bool
-    """The site as a whole does not serve us; not the fault of this page."""
+    """The site as a whole does not serve us; this page is not at fault."""
     retry_after: float | None
     """Seconds that the site asked us to wait."""
     status: int | None

@@ -1,8 +1,8 @@
-"""The ways out: directly, through an HTTP proxy, through a SOCKS5 proxy.
+"""Routes to a site: directly, through an HTTP proxy, through a SOCKS5 proxy.
 
-A proxy resolves the site's name by itself, so the guard cannot hold it to the address that was checked here;
-it refuses literal addresses and names that are private as seen from here. The proxy's own address is guarded
-like any other, and a SOCKS connector gets the checked address, not the name.
+A proxy resolves the site's name itself, so the guard cannot hold it to the address that was checked here; it refuses
+literal addresses and names that are private as seen from here. The proxy's own address is guarded like any other, and a
+SOCKS connector gets the checked address, not the name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Proxies:
         if url.scheme == "http":
             yield Route(self._direct, url)
             return
-        # The address is part of the key: when the name moves, a new session is made for the new place.
+        # The address is part of the key: when the name moves, a new session is opened for the new address.
         entry = self._session((url, address))
         entry.users += 1
         try:
@@ -84,7 +84,7 @@ class Proxies:
         return entry
 
     async def _trim(self) -> None:
-        """Close the sessions that were not used for longest, but none in use."""
+        """Close the sessions that have been unused the longest, but none in use."""
         spare = len(self._socks) - _MAX_SOCKS_SESSIONS
         idle = [key for key, entry in self._socks.items() if not entry.users]
         for key in idle[: max(spare, 0)]:
@@ -96,7 +96,7 @@ class Proxies:
 
 
 def parse_proxy(text: str) -> URL:
-    """Read a proxy's address. What is wrong with it is said without repeating it: it may hold a password."""
+    """Parse a proxy's address. The error does not repeat it: it may hold a password."""
     try:
         url = URL(text.strip())
         host = url.raw_host or ""
@@ -131,7 +131,7 @@ def _socks_connector(url: URL, address: str) -> aiohttp.BaseConnector:
     )
 
 
-# Connections to sites: to guarded addresses only, kept open for the next page, read in bites that cost little.
+# Connections to sites: to guarded addresses only, kept open for the next page, read in small pieces.
 
 
 MAX_CONNECTIONS = 200
@@ -142,7 +142,7 @@ _BITE = 64 * 1024
 
 
 class Connector(InTurn, aiohttp.TCPConnector):
-    """How many requests a site gets at a time is decided elsewhere, so there is no limit per host."""
+    """A connector without a limit per host: how many requests a site gets at a time is decided elsewhere."""
 
     def __init__(self, guard: Guard) -> None:
         super().__init__(
@@ -157,7 +157,7 @@ class Connector(InTurn, aiohttp.TCPConnector):
     ) -> ResponseHandler:
         protocol = await super()._create_connection(req, traces, timeout)
         transport = protocol.transport
-        # Other event loops and TLS have no such attribute, nor the habit.
+        # Other event loops and TLS have no such attribute, and no need for it.
         if transport is not None and hasattr(transport, "max_size"):
             transport.max_size = _BITE
         return protocol

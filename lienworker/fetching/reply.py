@@ -1,4 +1,4 @@
-"""The reply at the end of a fetch's way: a page, "not modified", or a refusal."""
+"""The reply to a fetch: a page, "not modified", or a refusal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Limits:
     seconds: float
     obey_robots: bool
     cut: bool
-    """Take the beginning of what is too large."""
+    """Accept the beginning of what is too large."""
 
 
 @dataclass(slots=True)
@@ -63,6 +63,8 @@ class Reply:
         most = limit if encoded or announced is None else min(announced, limit)
         allowance = Allowance(self.budget, self.watch, most)
         try:
+            if announced is not None:
+                await allowance.grow_to(min(announced, limit))  # before it is read: so those that wait hold nothing
             fetched = self._fetched(await self._body(allowance))
         except BaseException:
             allowance.give_back()
@@ -72,9 +74,13 @@ class Reply:
 
     async def _body(self, allowance: Allowance) -> bytes:
         chunks: list[bytes] = []
-        if not await read_body(self.response, self.limits.max_bytes, chunks, allowance) and not self.limits.cut:
-            raise self._too_large()
-        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        try:
+            if not await read_body(self.response, self.limits.max_bytes, chunks, allowance) and not self.limits.cut:
+                raise self._too_large()
+            body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        finally:
+            # The error of a reply that breaks off is kept by the reply, and keeps our frame: a cycle.
+            chunks.clear()
         if not body or body.isspace():
             raise self._failed("empty_body", "answered with an empty page")
         return body
@@ -96,7 +102,7 @@ class Reply:
 
     async def _refusal(self, proxied: bool) -> FetchError:
         headers, status = self.response.headers, self.response.status
-        # Against the site's own clock, where it shows it: only the difference of the two dates matters.
+        # By the site's own clock, where it sends one: only the difference of the two dates matters.
         now = date_of(headers.get("Date")) or datetime.now(UTC)
         return FetchError(
             reason_of_status(status, proxied=proxied),
@@ -107,7 +113,7 @@ class Reply:
         )
 
     async def _error_body(self) -> bytes | None:
-        """As much as comes soon. That the site said no is known already; nothing here may hide it."""
+        """Return as much as arrives soon. It is known already that the site refused; nothing here may hide that."""
         chunks: list[bytes] = []
         seconds = min(_ERROR_BODY_SECONDS, self.watch.left() - 0.1)
         if seconds > 0 and self.response.status >= 200:
@@ -124,7 +130,7 @@ class Reply:
         return FetchError(reason, f"{shown} {sentence}.", status=self.response.status)
 
 
-# Reading and writing the few HTTP headers that matter to a fetch.
+# Parsing and building the few HTTP headers that matter to a fetch.
 
 
 MAX_RETRY_AFTER = 24 * 3600.0
@@ -136,7 +142,7 @@ _PRINTABLE = re.compile(r"[\x20-\x7e]+")
 
 
 def standing_headers(user_agent: str) -> dict[str, str]:
-    """Sent with every request. Brotli is not asked for: its decoder cannot be bounded everywhere."""
+    """Return the headers of every request. Brotli is not offered: its decoder cannot be bounded everywhere."""
     return {
         "User-Agent": user_agent,
         "Accept": "text/html,application/xhtml+xml,application/json;q=0.9,text/csv;q=0.9,*/*;q=0.8",
@@ -146,9 +152,9 @@ def standing_headers(user_agent: str) -> dict[str, str]:
 
 
 def conditions(request: FetchRequest) -> dict[str, str]:
-    """The headers by which a site may answer "not modified".
+    """Return the headers that let a site answer "not modified".
 
-    The values came from a site once: one that is no header value (control characters, absurd length) is left
+    The values came from a site once: one that is not a valid header value (control characters, absurd length) is left
     out, which costs a full reply and nothing else.
     """
     wanted = {}
@@ -160,7 +166,7 @@ def conditions(request: FetchRequest) -> dict[str, str]:
 
 
 def validator_of(header: str | None) -> str | None:
-    """An ETag or a date of change that can be kept and sent back; None if there is none."""
+    """Return an ETag or a modification date that can be stored and sent back; None if there is none."""
     if header and len(header) <= _MAX_VALIDATOR and _PRINTABLE.fullmatch(header):
         return header
     return None
@@ -168,13 +174,13 @@ def validator_of(header: str | None) -> str | None:
 
 @lru_cache(maxsize=256)
 def content_type_of(header: str) -> tuple[str, str | None]:
-    """Media type and charset of a Content-Type header, both in lower case; rubbish is as good as none."""
+    """Return media type and charset of a Content-Type header, both in lower case; garbage counts as none."""
     media, charset = _MEDIA.match(header), _CHARSET.search(header)
     return media[1].lower() if media else "", charset[1].lower() if charset else None
 
 
 def retry_after_of(header: str | None, now: datetime) -> float | None:
-    """Seconds to wait, from a number or a date: never negative, at most a day; None if it is neither."""
+    """Return the seconds to wait, from a number or a date: never negative, at most a day; None if it is neither."""
     if header is None:
         return None
     text = header.strip()
@@ -187,7 +193,7 @@ def retry_after_of(header: str | None, now: datetime) -> float | None:
 
 
 def date_of(header: str | None) -> datetime | None:
-    """An HTTP date, aware; None for anything else."""
+    """Return an HTTP date, aware; None for anything else."""
     if not header:
         return None
     try:
@@ -200,14 +206,14 @@ def date_of(header: str | None) -> datetime | None:
 # Reading a reply's body within its cap.
 #
 # Decompression is done here and not by aiohttp, for two reasons: its versions differ in how much one packet may
-# unpack to (a bomb of 256 KB was a quarter of a gigabyte in some), and it takes a gzip stream that breaks off for a
-# whole one.
+# unpack to (a bomb of 256 KB was a quarter of a gigabyte in some), and it accepts a truncated gzip stream as
+# complete.
 
 
 _GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15
 _PIECE = 256 * 1024
 _GZIP_MAGIC = b"\x1f\x8b"
-# A stream of many empty members costs time without ever reaching the cap; honest servers send one.
+# A stream of many empty members costs time without ever reaching the cap; normal servers send one.
 _MAX_MEMBERS = 64
 # Some servers write a charset or a transfer encoding here. Browsers ignore that, and so do we.
 _NO_ENCODING = frozenset({"", "identity", "none", "utf-8", "8bit", "binary"})
@@ -216,9 +222,9 @@ _NO_ENCODING = frozenset({"", "identity", "none", "utf-8", "8bit", "binary"})
 async def read_body(
     response: aiohttp.ClientResponse, limit: int, chunks: list[bytes], allowance: Allowance | None = None
 ) -> bool:
-    """Append the unpacked body to `chunks`; False if it goes on beyond `limit` bytes, where `chunks` end then.
+    """Append the unpacked body to `chunks`; return False if it exceeds `limit` bytes, where `chunks` ends.
 
-    The caller owns the list, so what had come is still there when a time-out ends the reading.
+    The caller owns the list, so what has arrived is still there when a timeout ends the reading.
     """
     encoding = response.headers.get("Content-Encoding")
     decoder = decoder_of(encoding) if encoding else None
@@ -261,7 +267,7 @@ class Decoder:
         self._fed = False
 
     def unpack(self, packed: bytes) -> Iterator[bytes]:
-        """Piece by piece, so that whoever has enough can stop before the rest takes any memory."""
+        """Yield the unpacked bytes in pieces, so that a caller can stop before the rest takes any memory."""
         if not self._fed and self._window == _ZLIB and packed[0] & 0x0F != zlib.DEFLATED:
             self._stream = zlib.decompressobj(_RAW_DEFLATE)
         self._fed = True
@@ -275,7 +281,7 @@ class Decoder:
             packed = self._stream.unconsumed_tail or self._stream.unused_data
 
     def _next_member(self, packed: bytes) -> bool:
-        """False where only rubbish follows, which browsers ignore too."""
+        """Start the next member; return False where only garbage follows, which browsers ignore, too."""
         if self._window != _GZIP or not packed.startswith(_GZIP_MAGIC):
             return False
         self._members += 1
@@ -293,16 +299,16 @@ def _broken() -> FetchError:
     return FetchError("bad_encoding", "The reply's compression is broken.")
 
 
-# The way of one fetch through its redirects: where it is, which cookies it has, if it goes in circles.
+# The path of one fetch through its redirects: where it is, which cookies it has, whether it loops.
 
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class Trail:
-    """Cookies live as long as the trail and go back only to the host that set them.
+    """The redirects of one fetch. Cookies live as long as the trail and are sent only to the host that set them.
 
-    Some county sites set one in a redirect and go round for ever unless it comes back.
+    Some county sites set one in a redirect and redirect forever unless it comes back.
     """
 
     def __init__(self, url: URL, max_redirects: int) -> None:
@@ -313,14 +319,14 @@ class Trail:
         self._seen: set[tuple[str, str | None]] = set()
 
     def cookies(self) -> str | None:
-        """The Cookie header for the present address."""
+        """Return the Cookie header for the present address."""
         if self._jar is None:
             return None
         found = self._jar.filter_cookies(self.url).values()
         return "; ".join(f"{morsel.key}={morsel.coded_value}" for morsel in found) or None
 
     def follow(self, response: aiohttp.ClientResponse) -> None:
-        """Step on to where a redirect leads, or raise `FetchError`."""
+        """Follow a redirect, or raise `FetchError`."""
         self._seen.add((str(self.url), self.cookies()))
         self._keep_cookies(response)
         location = response.headers.get("Location", "").strip()
@@ -330,7 +336,7 @@ class Trail:
         if self.redirects > self._max_redirects:
             raise self._lost("too_many_redirects", f"is redirect number {self.redirects}", response)
         self.url = parse_url(location, base=self.url)
-        # The same address with other cookies is a site that remembers us, not a circle.
+        # The same address with other cookies is a site that remembers us, not a loop.
         if (str(self.url), self.cookies()) in self._seen:
             raise self._lost("too_many_redirects", "is redirected to in a circle", response)
 
@@ -343,5 +349,5 @@ class Trail:
         if self._jar is None:
             self._jar = aiohttp.CookieJar(unsafe=True)  # "unsafe" admits hosts that are addresses
         for morsel in response.cookies.values():
-            morsel["domain"] = ""  # to this host only, whatever the site would like
+            morsel["domain"] = ""  # for this host only, whatever the site asks for
         self._jar.update_cookies(response.cookies, self.url)

@@ -1,4 +1,4 @@
-"""What the sites' robots.txt allow us, asked once per origin."""
+"""What the sites' robots.txt allow us, read once per origin."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _A_DAY = 86_400.0
 MAX_ROBOTS_BYTES = 512 * 1024
 MAX_ROBOTS_REDIRECTS = 5
 _MAX_ORIGINS = 2_000
-# Of the rules of all origins together; what is made of them takes some fifty times as much memory.
+# The size of the rules of all origins together; parsed, they take some fifty times as much memory.
 _MAX_TEXT = 1024 * 1024
-# Reading a file of this size takes some 5 ms; beyond, the event loop is not to wait for it.
+# Parsing a file of this size takes some 5 ms; a larger one must not block the event loop.
 _PARSE_ASIDE = 16 * 1024
 
 Origin = tuple[str, str, str | None]
@@ -42,10 +42,10 @@ class _Entry:
 
 
 class Robots:
-    """A site without a readable robots.txt (4xx) allows everything, as RFC 9309 has it.
+    """The rules of all origins. A site without a readable robots.txt (4xx) allows everything, as RFC 9309 says.
 
-    One whose robots.txt fails (5xx, 429, no answer) is believed to allow it too, but is asked again soon: the
-    page that is fetched next tells soon enough whether the site works.
+    One whose robots.txt fails (5xx, 429, no answer) is assumed to allow everything, too, but is asked again soon: the
+    next page shows soon enough whether the site works.
     """
 
     def __init__(self, user_agent: str, ttl: float, load: Load, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,10 +56,10 @@ class Robots:
         self._known: dict[Origin, _Entry] = {}
         self._size = 0
         self._asking: dict[Origin, asyncio.Task[_Entry]] = {}
-        self._parsing = asyncio.Lock()  # one large file at a time, however many came
+        self._parsing = asyncio.Lock()  # one large file at a time
 
     def knows(self, url: URL, proxy: str | None) -> bool:
-        """Whether `allow` would answer without asking the site."""
+        """Return whether `allow` would answer without asking the site."""
         entry = self._known.get(_origin(url, proxy))
         return entry is not None and entry.until > self._clock()
 
@@ -70,7 +70,7 @@ class Robots:
         return entry.rules is None or bool(entry.rules.can_fetch(str(url), self._token))
 
     def crawl_delay(self, url: URL, proxy: str | None) -> float | None:
-        """Seconds between two requests that the origin asks for, as far as its robots.txt is known."""
+        """Return the seconds between two requests that the origin asks for, if its robots.txt is known."""
         entry = self._known.get(_origin(url, proxy))
         if entry is None or entry.rules is None:
             return None
@@ -79,7 +79,7 @@ class Robots:
     def keep(self, url: URL, proxy: str | None, seconds: float) -> None:
         """Believe what is known of an origin for a day after a turn that is far off.
 
-        Asking again would take that very turn: a site that wants an hour between two requests would never get to send
+        Asking again would use up that very turn: a site that wants an hour between two requests would never get to send
         anything but its robots.txt.
         """
         origin = _origin(url, proxy)
@@ -91,7 +91,7 @@ class Robots:
         task = self._asking.get(origin)
         if task is None:
             task = self._asking[origin] = asyncio.create_task(self._ask(url, proxy))
-        # Shielded: a fetch that is cancelled must not take the answer away from the others that wait for it.
+        # Shielded: a fetch that is cancelled must not cancel the answer for the others that wait for it.
         return await asyncio.shield(task)
 
     async def _ask(self, url: URL, proxy: str | None) -> _Entry:
@@ -112,7 +112,7 @@ class Robots:
         self._size -= entry.size if entry else 0
 
     async def _rules(self, url: URL, proxy: str | None) -> tuple[Protego | None, int, float]:
-        """What the file says to us, how much that is, and how long it is believed."""
+        """Return the rules for us, their size, and how long they are valid."""
         try:
             body = await self._load(url, proxy)
         except FetchError as failure:
@@ -130,7 +130,7 @@ class Robots:
 
 
 def product_token(user_agent: str) -> str:
-    """The name that robots.txt files call us by: the first word, without its version."""
+    """Return the name that robots.txt files use for us: the first word, without its version."""
     words = user_agent.split()
     return words[0].partition("/")[0] if words else ""
 
@@ -150,15 +150,15 @@ def _parse(body: bytes, token: str) -> tuple[Protego | None, int]:
     return (Protego.parse(text) if text else None), len(text)
 
 
-# What a robots.txt says to us, and no more: cut out before anything is made of it.
+# What a robots.txt says to us, and no more: extracted before anything is parsed.
 #
-# A library that reads the whole file keeps each rule once for each of the names above it: 126 KB of names and rules
+# A library that parses the whole file keeps each rule once for each of the names above it: 126 KB of names and rules
 # became 1.8 GB. We have one name, so one list of rules is kept, of bounded length. Pure.
 
 
-#: Of the rules that are for us; a county's whole file has a few hundred bytes. Beyond, the beginning counts.
+#: The size of the rules for us; a county's whole file has a few hundred bytes. Beyond it, the beginning applies.
 MAX_RULES_TEXT = 32 * 1024
-#: Longer lines are no rules that any address of ours could meet.
+#: Longer lines cannot match any address of ours.
 MAX_LINE = 2_000
 MAX_LINES = 20_000
 #: The longest time between two requests that a site may ask for, s.
@@ -166,7 +166,7 @@ MAX_CRAWL_DELAY = 3600.0
 
 _LINE = re.compile(r"[^\r\n]+")
 _AGENT = re.compile(r"user[- ]?agent\b\s*:?(.*)", re.IGNORECASE)
-# With the misspellings that crawlers commonly take.
+# With the misspellings that crawlers commonly accept.
 _RULE = re.compile(
     r"(?P<deny>diss?all?[oa]w|diasllow)\b\s*:?(?P<denied>.*)|allow\b\s*:?(?P<allowed>.*)"
     r"|crawl[- ]delay\b\s*:?(?P<delay>.*)",
@@ -175,7 +175,7 @@ _RULE = re.compile(
 
 
 def rules_for(text: str, token: str) -> str:
-    """Return a robots.txt of one group with what the given one says to a crawler of this name."""
+    """Return a robots.txt of one group: what the given one says to a crawler of this name."""
     rules: dict[str, list[str]] = {}
     left: dict[str, int] = defaultdict(lambda: MAX_RULES_TEXT)
     group: set[str] = set()
@@ -201,13 +201,13 @@ def rules_for(text: str, token: str) -> str:
 
 
 def _name(value: str) -> str:
-    """Stars in a name mean nothing; alone, one means everybody."""
+    """Return the name without stars, which mean nothing in it; a star alone means everybody."""
     name = value.strip().lower()
     return name if name == "*" else name.replace("*", "")
 
 
 def _means(name: str, token: str) -> bool:
-    """A crawler goes by its name, or by the beginning of it."""
+    """Return whether a group's name means this crawler: its name, or the beginning of it."""
     whole = token.strip().lower()
     return name == "*" or (bool(name) and whole.startswith(name))
 
@@ -223,7 +223,7 @@ def _rule(line: str) -> str | None:
 
 
 def sane_delay(seconds: float | None) -> float | None:
-    """Return a crawl delay that time can be counted with; None where it is none."""
+    """Return a crawl delay that can be calculated with; None for anything else."""
     if seconds is None or not math.isfinite(seconds) or seconds <= 0:
         return None
     return min(seconds, MAX_CRAWL_DELAY)

@@ -1,11 +1,11 @@
-"""When a request may go out: not before its turn at the host, and not long after it.
+"""When a request may be sent: not before its turn at the host, and not long after it.
 
-A claim books the first request of a page. What nobody could know before (the robots.txt, each redirect, a request whose
-connection took too long) books a turn of its own when it comes to that, on the event loop, so a site never gets two
-requests closer together than it wants, whichever process they come from.
+A claim books the first request of a page. What could not be known then (the robots.txt, each redirect, a request whose
+connection took too long) books its own turn when needed, on the event loop, so a site never gets two requests closer
+together than it wants, whichever process they come from.
 
-Turns are kept to the moment at which the connection is there and the request goes out: the time it takes to connect
-differs from one request to the next, and is nothing that a site would count.
+A turn applies to the moment when the connection is open and the request is sent: the time it takes to connect varies
+from one request to the next, and a site does not count it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from yarl import URL
 from lienworker.errors import LienworkerError
 from lienworker.hostnames import host_of
 
-#: A request that is later than this, s, would come too close to the one behind it.
+#: A request that is later than this, s, would come too close to the next one.
 LATE = 0.01
-#: Connections are made this much ahead of a turn, s.
+#: Connections are opened this long before a turn, s.
 _AHEAD = 0.25
-#: A connection is not kept waiting for longer, s: the site may hang up meanwhile.
+#: A connection is not kept idle for longer, s: the site may hang up meanwhile.
 _FAR = 1.0
-#: After so many missed turns the process is too busy to keep any: then the request goes out late.
+#: After this many missed turns the process is too busy to keep any: the request is sent late.
 _MOST_MISSED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The host's, and when it begins (`time.monotonic`). A host that wants no distance has no turns to keep."""
+    """A host, and when the turn begins (`time.monotonic`). A host that needs no spacing has no turns to keep."""
 
     host: str
     at: float
@@ -49,7 +49,7 @@ class TurnError(LienworkerError):
 
 
 class FarTurnError(TurnError):
-    """The next turn at a host is so far off that nobody waits for it with a request in hand."""
+    """The next turn at a host is too far off to wait for with a request in hand."""
 
     def __init__(self, host: str, seconds: float) -> None:
         super().__init__(f"{host} may be asked again in {seconds:.0f} s")
@@ -58,7 +58,7 @@ class FarTurnError(TurnError):
 
 
 class Pacer(Protocol):
-    """Who keeps the hosts' books; raises `TurnError`."""
+    """Books turns at hosts; raises `TurnError`."""
 
     async def book(self, host: str, missed: Turn | None, crawl_delay: float | None) -> Turn: ...
 
@@ -73,12 +73,12 @@ class Turns:
         self._missed = 0
 
     def forfeit(self) -> None:
-        """The rules of the host have just been learned: a turn that was booked before may be too early."""
+        """Give up the turn: the host's rules were just learned, and a turn booked before may be too early."""
         if self._first is not None and self._first.delay > 0:
             self._first = None
 
     async def wait(self, url: URL, crawl_delay: float | None) -> None:
-        """Until it is nearly time for a request to this address; `begin` does the rest once there is a connection."""
+        """Wait until shortly before a request to this address; `begin` waits the rest once there is a connection."""
         self._now, self._missed = await self._book(host_of(str(url)), crawl_delay), 0
         await self.come_near()
 
@@ -91,13 +91,13 @@ class Turns:
         if self._pacer is None:
             return None
         if first is not None and first.host == host and (first.delay > 0 or not crawl_delay):
-            # Without a distance to keep, the same turn is good for all requests.
+            # Without spacing, one turn is good for all requests.
             self._first = None if first.delay > 0 else first
             return first
         return await self._pacer.book(host, None, crawl_delay)
 
     async def begin(self) -> bool:
-        """Wait for the moment itself. A turn that is over is exchanged for the next: False if that is far off."""
+        """Wait for the exact moment. A missed turn is exchanged for the next: return False if that is far off."""
         while (turn := self._now) is not None:
             await _until(turn.at)
             is_late = _clock() - turn.at > LATE
@@ -121,7 +121,7 @@ def _clock() -> float:
 
 
 class Going:
-    """The fetch that the present task works on: what a connection, once it is there, has to wait for."""
+    """The fetch that the current task works on: what its connection, once open, has to wait for."""
 
     def __init__(self, turns: Turns, watch: Stopwatch) -> None:
         self.turns = turns
@@ -140,7 +140,7 @@ going: ContextVar[Going | None] = ContextVar("going", default=None)
 
 
 class InTurn(aiohttp.BaseConnector):
-    """A connector whose connections are handed out when it is the request's turn."""
+    """A connector that hands out a connection when it is the request's turn."""
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
@@ -158,11 +158,11 @@ class InTurn(aiohttp.BaseConnector):
             await now.come_near()
 
 
-# How long a fetch has taken, and the end of its time.
+# How long a fetch has taken, and when its time is up.
 
 
 class Stopwatch:
-    """Measures a fetch and ends it when its time is up; waiting by our own will is not counted."""
+    """Measures a fetch and ends it when its time is up; our own waiting is not counted."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
@@ -176,18 +176,18 @@ class Stopwatch:
         return self._limit - (time.perf_counter() - self._start)
 
     def timeout(self) -> asyncio.Timeout:
-        """For `async with`: raises TimeoutError where the block takes longer than what is left."""
+        """Return a context for `async with` that raises TimeoutError when the remaining time is used up."""
         if self.left() <= 0:
             raise TimeoutError
         self._timeout = asyncio.timeout(self.left())
         return self._timeout
 
     def stopped(self) -> _Stopped:
-        """For `with`: the time of the block does not count."""
+        """Return a context for `with` whose time does not count."""
         return _Stopped(self)
 
     def shift(self, seconds: float) -> None:
-        """Give back time that was lost by our own will."""
+        """Add back time that was lost by our own waiting."""
         self._start += seconds
 
     def set_alarm(self, is_on: bool) -> None:
@@ -197,7 +197,7 @@ class Stopwatch:
 
 
 class _Stopped:
-    """No generator: every page comes through here."""
+    """A class, not a generator: every page passes through here."""
 
     __slots__ = ("_began", "_watch")
 

@@ -1,4 +1,4 @@
-"""Addresses of pages: reading them strictly, showing them without secrets."""
+"""Addresses of pages: parsed strictly, shown without secrets."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from lienworker.fetching.failures import FetchError
 MAX_URL = 8_000
 _SHOWN = 300
 
-# Spaces are not among them: files of addresses have names of owners in their queries, and yarl quotes them.
+# Spaces are allowed: files of addresses have names of owners in their queries, and yarl quotes them.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _USERINFO = re.compile(r"(?<=//)[^/?#]*@")
-# What is left of a host after IDNA; underscores are against the rules and in use.
+# What is left of a host after IDNA; underscores are against the rules but in use.
 _HOST = re.compile(r"(?=.{1,254}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
 _IPV6 = re.compile(r"[0-9a-f:.]{2,45}", re.ASCII)
 
 
 def parse_url(text: str, base: URL | None = None) -> URL:
-    """Read an address (relative to `base` if given) or raise `FetchError` with bad_url or scheme_refused.
+    """Parse an address (relative to `base` if given) or raise `FetchError` with bad_url or scheme_refused.
 
-    The returned object is what the guard checks and what is connected to, so there is no second parser that
-    could see another host in the same text.
+    The returned object is what the guard checks and what is connected to, so there is no second parser that could see
+    another host in the same text.
     """
     text = text.strip()
     try:
@@ -49,7 +49,7 @@ def _wrong_scheme(url: URL, text: str) -> FetchError:
 
 
 def place_of(url: URL) -> tuple[str, int]:
-    """Host and port of an address that `parse_url` has read."""
+    """Return host and port of an address that `parse_url` has parsed."""
     host, port = url.raw_host, url.port
     assert host is not None
     assert port is not None
@@ -58,16 +58,16 @@ def place_of(url: URL) -> tuple[str, int]:
 
 @lru_cache(maxsize=1_000)
 def is_host(host: str) -> bool:
-    """A name or a literal address in the form in which yarl hands it out (lower case, IDNA, no brackets)."""
+    """Return whether this is a name or a literal address as yarl returns it (lower case, IDNA, no brackets)."""
     return bool((_IPV6 if ":" in host else _HOST).fullmatch(host))
 
 
 def redact_url(url: str) -> str:
-    """The address as it may be shown: without user name and password, on one line, of bearable length."""
+    """Return the address as it may be shown: without user name and password, on one line, of reasonable length."""
     without = _USERINFO.sub("", url)
     shown = _CONTROL.sub(" ", without)
     if "@" in shown.partition("?")[0] and (without != url or not _reads_well(shown)):
-        # Nobody can say where such an address ends its password: show only what follows the last @.
+        # It is unclear where such an address ends its password: show only what follows the last @.
         shown = "…" + shown.rpartition("@")[2]
     return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
 

@@ -1,9 +1,13 @@
 """Reading files of parcels: CSV, JSON, JSONL and TXT, zipped or not, into rows and rejects.
 
-    bytes (source) -> text and lines (text) -> what is it (detect) -> one of the readers (tables, jsonl, jsonfile,
-    urllist) -> which column is what (mapping) -> are the values good (fields, urls) -> ParcelRow or Reject (rows)
+    source     bytes, unzipped where they are zipped, to text and lines; lists of URLs
+    read       the entry point: which kind of file it is, and its reader
+    tables     CSV and its relatives
+    jsonfile   JSON and JSONL, over a moving window
+    fields     which column is what, and whether the values are good (urls: addresses)
+    rows       the outcome: ParcelRow or Reject, and the file of rejects
 
-No database and no network in here; the importer stores what comes out.
+No database and no network in here; the import step stores what is read.
 """
 
 from lienworker.intake.fields import propose_mapping

@@ -1,4 +1,4 @@
-"""From the words of one row to a `ParcelRow`, whatever file they came from."""
+"""From the values of one row to a `ParcelRow`, whatever file they came from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLATFORM_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
 
 
 class RowMaker:
-    """Checks the seven fields of a row. One for each file: it remembers the words that it has passed."""
+    """Checks the seven fields of a row. One per file: it remembers the values that have passed."""
 
     def __init__(self, defaults: Defaults) -> None:
         self._url = UrlChecker()
@@ -28,7 +28,7 @@ class RowMaker:
         self.default_platform = self._platform[None]
 
     def make(self, line: int, values: tuple[Any, ...], extra: dict[str, Any]) -> ParcelRow:
-        """The row of these values, which stand in the order of `mapping.FIELDS`; `BadRowError` says what is wrong."""
+        """Return the row of these values, given in the order of `FIELDS`; `BadRowError` says what is wrong."""
         url, platform, state, county, parcel_id, queue, priority = values
         try:
             row = ParcelRow(
@@ -39,7 +39,7 @@ class RowMaker:
                 self._county[county],
                 check_parcel_id(parcel_id),
                 self._queue[queue],
-                # Numbers are not for the memo, where True and 1.0 would pass for 1.
+                # Numbers must not enter the memo, where True and 1.0 would pass for 1.
                 priority if priority.__class__ is int and 0 < priority < 5 else self._priority[priority],
                 extra,
             )
@@ -51,9 +51,9 @@ class RowMaker:
 
 
 class Memo(dict[Any, Any]):
-    """What a check made of the words it has seen: a state or a county comes back in every row.
+    """The results of a check by value: a state or a county repeats in every row.
 
-    Only short texts are kept, and not without bound, against files in which nothing repeats.
+    Only short texts are kept, and not without bound, for files in which nothing repeats.
     """
 
     def __init__(self, check: Callable[[Any], Any], default: Any) -> None:
@@ -92,7 +92,7 @@ def check_county(value: Any) -> str:
 
 
 def check_parcel_id(value: Any) -> str | None:
-    """The id letter by letter: leading zeros and inner spaces are part of it, the blanks around it are not."""
+    """Return the id verbatim: leading zeros and inner spaces are part of it, surrounding spaces are not."""
     if value is None:
         return None
     if value.__class__ is str:
@@ -162,16 +162,16 @@ def _checked(field: str, check: Callable[[Any], Any], value: Any) -> Any:
         raise InputError(f"the {field} given for all rows: {error.detail}") from None
 
 
-# Which column is what: the only place that knows the names counties and auction houses give to ours.
+# Which column is what: the only place that knows the names that counties and auction houses use for our fields.
 #
 # A mapping goes from our name to the header's own spelling: `{"parcel_id": "Parcel No."}`. The same table serves CSV
-# headers and JSON keys, and what it proposes can be overruled name by name.
+# headers and JSON keys, and what it proposes can be overridden name by name.
 
 
 FIELDS = ("url", "platform", "state", "county", "parcel_id", "queue", "priority")
 
 # Spelled as `squeeze` leaves them; the first one that the header has wins. The last two lines of the parcel ids hold
-# names that elsewhere mean something else, so they count only where no better one is there: RealAuction lists by
+# names that mean something else elsewhere, so they apply only where no better one is there: RealAuction lists by
 # ACCOUNT in Arizona and Maryland, by SCHEDULE NUMBER in Colorado, by block, lot and qualifier in New Jersey, and by
 # PARCEL, PARCEL ID, Parcel Number elsewhere.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -193,12 +193,12 @@ _ZIPS = {"zip", "zipcode", "postalcode", "zip5"}
 
 
 def squeeze(name: str) -> str:
-    """A header name without case, blanks and punctuation: `Parcel No.`, `PARCEL_NO` and `ParcelNo` are one."""
+    """Return a header name without case, spaces and punctuation: `Parcel No.`, `PARCEL_NO` and `ParcelNo` are one."""
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
 def propose_mapping(header: Sequence[str]) -> dict[str, str]:
-    """What each of our names is called in this header; names that it does not have are left out."""
+    """Return what each of our fields is called in this header; fields that it lacks are left out."""
     squeezed = [squeeze(name) for name in header]
     found: dict[str, str] = {}
     for field, aliases in ALIASES.items():
@@ -209,14 +209,14 @@ def propose_mapping(header: Sequence[str]) -> dict[str, str]:
 
 
 def _is_mailing_state(squeezed: list[str], place: int) -> bool:
-    """True for the STATE of `OWNER, ADDRESS, CITY, STATE, ZIP`: where the owner gets mail, not where the parcel is."""
+    """Return whether this is the STATE of `OWNER, ADDRESS, CITY, STATE, ZIP`: of the owner, not of the parcel."""
     after_city = place > 0 and squeezed[place - 1].endswith("city")
     before_zip = place + 1 < len(squeezed) and squeezed[place + 1] in _ZIPS
     return (after_city or before_zip) and not any(name in squeezed for name in ALIASES["county"])
 
 
 def resolve_mapping(header: Sequence[str], chosen: Mapping[str, str] | None, name: str) -> dict[str, str]:
-    """The proposal, overruled by what the operator chose. A chosen column must be there."""
+    """Return the proposed mapping, overridden by what the operator chose. A chosen column must exist."""
     if not chosen:
         return propose_mapping(header)
     picked = {field: _find(header, column, field, name) for field, column in check_fields(chosen).items()}
@@ -225,7 +225,7 @@ def resolve_mapping(header: Sequence[str], chosen: Mapping[str, str] | None, nam
 
 
 def parse_choice(words: str) -> tuple[str, str]:
-    """`parcel_id=Parcel ID`, as an operator writes it."""
+    """Parse `parcel_id=Parcel ID`, as an operator writes it."""
     field, mark, column = words.partition("=")
     if not mark or not column.strip():
         raise InputError(f'{words!r} does not say which column is which; write it as parcel_id="Parcel ID".')

@@ -12,7 +12,7 @@ from lienworker.intake.rows import BadRowError, ParcelRow, Reject
 from lienworker.intake.source import MAX_LINE, Batches, check_line
 from lienworker.intake.window import BrokenValueError, CutOffError, Window, decoder
 
-#: Values in front of the list of parcels: what a service says about it has some dozens.
+#: Values before the list of parcels: a service's description of it has a few dozen.
 _MOST_BEFORE = 100_000
 
 
@@ -43,17 +43,17 @@ def _element(window: Window, objects: ObjectReader) -> ParcelRow | Reject:
 
 
 def _after_the_end(window: Window) -> Iterator[Reject]:
-    """Files that were strung together: what follows the first list must not vanish without a word."""
+    """Report what follows the first list (files were concatenated), so that it does not vanish silently."""
     window.step()
     if window.peek() == "}":
         window.step()
-    if window.peek() not in ("", '"'):  # a quote: more pairs of the object that held the list
+    if window.peek() not in ("", '"'):  # a quote: more members of the object that contains the list
         error = BadRowError("bad_json", "the list ends before this, and nothing from here on was read; split the file")
         yield error.at(window.line, window.rest())
 
 
 def _enter(window: Window, objects: ObjectReader, name: str) -> str:
-    """Moves to the first element; gives the character that closes the list, none where objects just follow."""
+    """Move to the first element; return the character that closes the list, empty where objects just follow."""
     if window.peek() == "[":
         window.step()
         return "]"
@@ -67,7 +67,7 @@ def _enter(window: Window, objects: ObjectReader, name: str) -> str:
 
 
 def _enter_wrapper(window: Window, name: str) -> str:
-    """Goes through the pairs of `{"count": 2, "parcels": [{…}, …]}` up to the first list of objects."""
+    """Go through the members of `{"count": 2, "parcels": [{…}, …]}` up to the first list of objects."""
     window.step()
     left = _MOST_BEFORE
     while left > 0 and window.peek() == '"':
@@ -93,7 +93,7 @@ def _enter_wrapper(window: Window, name: str) -> str:
 
 
 def _cut_off(name: str, window: Window) -> InputError:
-    return InputError(f"{name} was cut off: it ends in the middle of line {window.line}; get it anew")
+    return InputError(f"{name} was cut off: it ends in the middle of line {window.line}; get it again")
 
 
 # JSONL: an object a line.
@@ -149,11 +149,11 @@ class ObjectReader:
         self._plans: dict[tuple[str, ...], _Plan] = {}
 
     def row(self, line: int, value: Any, text: str) -> ParcelRow:
-        """The row of `value`, which was decoded from `text`."""
+        """Return the row of `value`, which was decoded from `text`."""
         if value.__class__ is not dict:
             raise BadRowError("not_an_object", 'the row is not an object; write each parcel as {"url": "…"}')
         # An escape may hide a NUL or half a character, and deep nesting can be read but not written again: look
-        # closer, but only where there are such signs, for most rows have none.
+        # closer, but only where there are signs of it, since most rows have none.
         if len(text) > MAX_VALUES and text.count(",") > MAX_VALUES:
             raise BadRowError("too_many_values", f"the row has more than {MAX_VALUES:,} values; give the parcel's own")
         if "\\" in text or "[" in text or text.find("{", 1) > 0:
@@ -171,7 +171,7 @@ class ObjectReader:
         return self._maker.make(line, values, extra)
 
     def knows(self, value: Any) -> bool:
-        """True if this would make a row, as far as its keys go."""
+        """Return whether this would make a row, judging by its keys."""
         return isinstance(value, dict) and names_a_parcel(value, self._mapping(tuple(value)))
 
     def _plan(self, keys: tuple[str, ...]) -> _Plan:
@@ -185,24 +185,24 @@ class ObjectReader:
         return plan
 
     def _mapping(self, keys: tuple[str, ...]) -> dict[str, str]:
-        """Unlike a column of a table, a chosen key may be absent from some objects."""
+        """Return the mapping of these keys; unlike a table's column, a chosen key may be absent from some objects."""
         squeezed = {squeeze(key) for key in keys}
         chosen = {field: column for field, column in self._chosen.items() if squeeze(column) in squeezed}
         return resolve_mapping(keys, chosen, "the object")
 
 
 def names_a_parcel(value: dict[str, Any], mapping: Mapping[str, str]) -> bool:
-    """True if this is a parcel by its keys, not a wrapper around a list of them."""
+    """Return whether this is a parcel by its keys, not a wrapper around a list of them."""
     named = (value[mapping[field]] for field in ("url", "parcel_id") if field in mapping)
     return any(not isinstance(v, list | dict) for v in named)
 
 
 def explain(error: Exception, text: str) -> BadRowError:
-    """Why `text` gave no row, as a sentence, whatever was thrown on the way."""
+    """Return why `text` is not a row, as a sentence, whatever was raised on the way."""
     if isinstance(error, BadRowError):
         return error
     try:
-        check_line(text)  # what is wrong with the text itself says more than where the decoder stumbled over it
+        check_line(text)  # a fault of the text itself says more than where the decoder failed
     except BadRowError as plainer:
         return plainer
     if isinstance(error, json.JSONDecodeError):

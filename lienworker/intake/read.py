@@ -1,4 +1,4 @@
-"""The way in: one function that reads any file of parcels, row by row."""
+"""The entry point: one function that reads any file of parcels, row by row."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def read_parcels(
     mapping: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> Iterator[ParcelRow | Reject]:
-    """Reads a file of parcels in constant memory: usable rows, and a `Reject` for each that is not, in their order.
+    """Read a file of parcels in constant memory: usable rows, and a `Reject` for each other one, in their order.
 
     `source` is a path, "-" for standard input, or an open binary file (which stays open). `format` is csv, json,
     jsonl or txt; without it the name decides, then the content. `mapping` says which column is which of our fields,
-    for those that are not understood by themselves. `name` is what the source is called in sentences.
+    for those that are not recognized. `name` is what messages call the source.
 
     Nothing is opened before the first row is asked for. A file that cannot be used as a whole raises `InputError`,
-    mostly at once, but after good rows where the fault (a cut-off archive) lies behind them.
+    mostly at once, but after good rows where the fault (a truncated archive) comes after them.
     """
     called = name or name_of(source)
     maker = RowMaker(defaults)
@@ -57,9 +57,9 @@ def read_parcels(
 
 
 class _Effort:
-    """Stops at a file that is all work and no parcels: millions of bad rows, or of lines with nothing on them.
+    """Stops reading a file that is all work and no parcels: millions of bad rows, or of lines with nothing on them.
 
-    A bad row costs as much as a good one and brings nothing; a list with ten bad ones for each good one is not a list.
+    A bad row costs as much as a good one and yields nothing; ten bad ones for each good one do not make a list.
     """
 
     def __init__(self, name: str) -> None:
@@ -102,11 +102,11 @@ def _rows(
     return read_url_list(batches, maker)
 
 
-# The names of a file's columns, before anything else of it is read: for showing what would be taken for what.
+# The names of a file's columns, before anything else of it is read: to show how they would be mapped.
 
 
 def header_of(source: str | Path, asked: str | None, chosen: Mapping[str, str]) -> list[str] | None:
-    """The header of a table or the keys of the first JSON line; None where a file has neither."""
+    """Return the header of a table or the keys of the first JSON line; None where a file has neither."""
     name = name_of(source)
     with open_blocks(source, name) as blocks:
         head, _ = read_text(blocks, name)
@@ -141,7 +141,7 @@ _SAMPLE = 20
 
 
 def detect_format(name: str, head: str, asked: str | None, chosen: Mapping[str, str] | None = None) -> str:
-    """csv, json, jsonl or txt; an `InputError` where the content is not what the name or the operator says."""
+    """Return csv, json, jsonl or txt; raise `InputError` where the content contradicts the name or the operator."""
     lines = _telling_lines(head)
     if lines[0].startswith("<"):
         raise InputError(f"{name} is a web page (HTML or XML), not a list of parcels; download the list itself")
@@ -149,7 +149,7 @@ def detect_format(name: str, head: str, asked: str | None, chosen: Mapping[str, 
     if said is None:
         return sniff(head)
     if said == "txt" and not asked and looks_like_table(head, chosen):
-        return "csv"  # auction lists come as .txt, with tabs or pipes
+        return "csv"  # auction lists come as .txt with tabs or pipes
     if not _fits(said, lines):
         raise InputError(
             f"{name} is not {_SPOKEN[said]}; its first line begins {lines[0][:40]!r}; {_remedy(said, head)}"
@@ -158,7 +158,7 @@ def detect_format(name: str, head: str, asked: str | None, chosen: Mapping[str, 
 
 
 def sniff(head: str) -> str:
-    """What the content looks like by itself."""
+    """Return what the content alone looks like."""
     lines = _telling_lines(head)
     first = lines[0]
     if first.startswith("{"):
@@ -176,7 +176,7 @@ def _remedy(said: str, head: str) -> str:
 
 
 def _fits(said: str, lines: list[str]) -> bool:
-    """Only what is wrong with the file as a whole; a bad row among good ones is a reject."""
+    """Return whether the lines fit the format; this finds faults of the whole file, a bad row is a reject."""
     first = lines[0]
     if said == "json":
         return first[0] in "[{"
@@ -188,7 +188,7 @@ def _fits(said: str, lines: list[str]) -> bool:
 
 
 def _telling_lines(head: str) -> list[str]:
-    """The first lines that say something; never empty, as an empty file does not come this far."""
+    """Return the first lines with content; never empty, since an empty file does not get this far."""
     lines = [line.strip() for line in head.splitlines()]
     return [line for line in lines if line and not line.startswith("#")][:_SAMPLE] or [head.strip()]
 

@@ -1,4 +1,4 @@
-"""What a file of parcels is read into: rows, and the rows that cannot be used."""
+"""What a file of parcels is read into: rows, and rejects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RAW_LIMIT = 2_000
 class ParcelRow:
     """One usable row: an address, or a platform and a parcel id from which one can be built.
 
-    Treat it as frozen. It is not, because a million rows pay 1 µs each for it, a third of what reading one costs.
+    Treat it as frozen. It is not, because that would cost 1 µs a row, a third of the cost of reading one.
     """
 
     line: int
@@ -35,7 +35,7 @@ class ParcelRow:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """One row that cannot be used. `reason` is a stable word to filter by, `detail` the sentence for people."""
+    """One unusable row. `reason` is a stable keyword to filter by, `detail` the sentence for people."""
 
     line: int
     reason: str
@@ -45,7 +45,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a row gets where the file says nothing."""
+    """The values of a row where the file has none."""
 
     platform: str | None = None
     state: str | None = None
@@ -67,30 +67,30 @@ class BadRowError(Exception):
 
 
 def tidy(raw: str) -> str:
-    """The text cut to a bearable length, and free of the half characters that no file or database takes."""
+    """Return the text cut to a reasonable length, without the half characters that no file or database accepts."""
     cut = raw[:RAW_LIMIT]
     return cut if cut.isascii() else cut.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-# The rejects file: what could not be imported, for a person to open in a spreadsheet and put right.
+# The rejects file: what could not be imported, for a person to open in a spreadsheet and correct.
 
 
 HEADER = ("line", "reason", "detail", "raw")
-#: Nobody puts more rows than this right by hand; the rest is only counted.
+#: Nobody corrects more rows than this by hand; the rest is only counted.
 MOST_ROWS = 100_000
 MOST_BYTES = 20_000_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def plain_name(name: str) -> str:
-    """A file name that is harmless anywhere."""
+    """Return a file name that is harmless anywhere."""
     return re.sub(r"[^A-Za-z0-9._-]+", "_", Path(name).name)[:100] or "import"
 
 
 class RejectsFile:
-    """Writes rejects to `path`. The file comes into being with the first one, in place of an older one.
+    """Writes rejects to `path`. The file is created with the first one, and replaces an older one.
 
-    It is bounded in rows and bytes, since a list can be packed a thousandfold; its last line says what is left out.
+    It is bounded in rows and bytes, since a list can be compressed a thousandfold; its last line says what is left out.
     """
 
     def __init__(self, path: Path) -> None:
@@ -102,7 +102,7 @@ class RejectsFile:
 
     @classmethod
     def of_import(cls, folder: Path, name: str) -> RejectsFile:
-        """A file of its own for each import, also of those that are called the same."""
+        """Return a separate file for each import, even for imports of the same name."""
         return cls(folder / f"{plain_name(name)}-{secrets.token_hex(3)}.rejects.csv")
 
     def write(self, reject: Reject) -> None:
@@ -121,7 +121,7 @@ class RejectsFile:
         self._file.close()
 
     def in_words(self) -> str:
-        """Where the rejects are, and whether all of them are there."""
+        """Return a sentence that says where the rejects are, and whether all of them are there."""
         some = f"The first {self.count - self.left_out:,} rejected rows" if self.left_out else "The rejected rows"
         rest = f"; the other {self.left_out:,} were only counted" if self.left_out else ""
         return f"{some}, with line and reason, are in {self.path}{rest}"
@@ -151,5 +151,5 @@ class RejectsFile:
 
 
 def harmless(cell: str) -> str:
-    """A cell that a spreadsheet would run as a formula, with the apostrophe that makes it text."""
+    """Prefix a cell that a spreadsheet would run as a formula with the apostrophe that makes it text."""
     return f"'{cell}" if cell.lstrip(" ").startswith(_FORMULA) else cell

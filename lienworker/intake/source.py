@@ -17,7 +17,7 @@ from lienworker.intake.fields import RowMaker
 from lienworker.intake.rows import BadRowError, ParcelRow, Reject
 
 BLOCK = 256 * 1024
-#: Lists are packed ten- to thirtyfold. More than this is no list, once it is larger than any that matters.
+#: Lists compress ten- to thirtyfold. More than this is no list, once it is larger than any real one.
 _MOST_PACKED = 50
 _HARMLESS = 16 << 20
 #: Members of a gzip file with nothing in them: each costs time and no bytes.
@@ -28,7 +28,7 @@ Source = str | Path | BinaryIO
 
 
 def name_of(source: Source) -> str:
-    """What we call the source in sentences, and what its ending is read from."""
+    """Return what messages call the source, and what its extension is read from."""
     if isinstance(source, str | Path):
         return "standard input" if str(source) == "-" else str(source)
     name = getattr(source, "name", None)
@@ -37,7 +37,7 @@ def name_of(source: Source) -> str:
 
 @contextmanager
 def open_blocks(source: Source, name: str) -> Iterator[Iterator[bytes]]:
-    """The content in blocks of at most `BLOCK` bytes. Closes what it opened, and nothing else."""
+    """Yield the content in blocks of at most `BLOCK` bytes. Close what was opened here, and nothing else."""
     stream, ours = _open(source, name)
     try:
         yield _unzipped(_read(stream, name), name)
@@ -69,11 +69,11 @@ def _read(stream: BinaryIO, name: str) -> Iterator[bytes]:
         while block := stream.read(BLOCK):
             yield block
     except OSError as error:
-        raise InputError(f"{name} cannot be read ({error}); copy it anew and try again") from None
+        raise InputError(f"{name} cannot be read ({error}); copy it again and retry") from None
 
 
 def _unzipped(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Tells gzip by its first bytes: a name says little, and standard input has none."""
+    """Recognize gzip by its first bytes: a name says little, and standard input has none."""
     first = next(blocks, b"")
     while 0 < len(first) < len(_GZIP) and (more := next(blocks, b"")):
         first += more
@@ -82,7 +82,7 @@ def _unzipped(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 
 def _gunzip(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Every member of a gzip file, never more than `BLOCK` bytes at once, however well they were packed."""
+    """Yield every member of a gzip file, at most `BLOCK` bytes at once, however well they are compressed."""
     unzip = zlib.decompressobj(wbits=31)
     budget = _Budget(name)
     try:
@@ -99,13 +99,13 @@ def _gunzip(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
                     yield piece
                 block = unzip.unused_data if unzip.eof else b""
     except zlib.error as error:
-        raise InputError(f"{name} is a damaged gzip file ({error}); get it anew") from None
+        raise InputError(f"{name} is a damaged gzip file ({error}); get it again") from None
     if not unzip.eof:
-        raise InputError(f"{name} is a gzip file that was cut off; get it anew, the end of it is missing")
+        raise InputError(f"{name} is a gzip file that was cut off; get it again, its end is missing")
 
 
 class _Budget:
-    """What a packed file may cost: it is small, so nobody else has asked yet whether it may be read."""
+    """What a compressed file may cost: it is small, so no earlier limit has stopped it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -117,7 +117,7 @@ class _Budget:
         self._empty_members += self._is_empty
         self._is_empty = True
         if self._empty_members > _MOST_EMPTY_MEMBERS:
-            raise InputError(f"{self._name} is a gzip file of thousands of empty pieces; unpack it and pack it anew")
+            raise InputError(f"{self._name} is a gzip file of thousands of empty pieces; unpack it and pack it again")
 
     def spend(self, n: int) -> None:
         self._is_empty = False
@@ -133,15 +133,15 @@ def _inflate(unzip: zlib._Decompress, block: bytes) -> Iterator[bytes]:
     data = unzip.decompress(block, BLOCK)
     while data:
         yield data
-        # A full piece can leave output behind also when all input is used up, so the next call may come empty.
+        # A full piece can leave output behind even when all input is used up, so the next call may get no input.
         data = unzip.decompress(unzip.unconsumed_tail, BLOCK)
 
 
 # From bytes to text and to lines.
 #
-# Bytes that are no UTF-8 become half characters (surrogates), which no good text has: a row that holds one is
-# rejected with its line, and its neighbours are read. A file that is mostly such rows is in another encoding, and
-# said to be.
+# Bytes that are not UTF-8 become half characters (surrogates), which no valid text has: a row that holds one is
+# rejected with its line, and its neighbors are read. A file that is mostly such rows is in another encoding, and is
+# reported so.
 
 
 HEAD = 64 * 1024
@@ -165,7 +165,7 @@ _FORMATS = (
 
 
 def read_text(blocks: Iterator[bytes], name: str) -> tuple[str, Iterator[str]]:
-    """The beginning of the text, for judging what it is, and then all of it, the beginning included."""
+    """Return the beginning of the text, to detect what it is, and then all of it, including the beginning."""
     head = b""
     while len(head) < HEAD and (block := next(blocks, b"")):
         head += block
@@ -194,7 +194,7 @@ def _encoding(head: bytes, name: str) -> tuple[str, int]:
 
 
 def _check_binary(sample: bytes, name: str) -> None:
-    """A stray NUL is the fault of its row; a file with many is no text, or text in two bytes a letter."""
+    """Refuse a file with many NULs: it is not text, or UTF-16. A stray NUL is the fault of its row."""
     if sample.count(0) * 3 > len(sample):
         raise InputError(f"{name} is in UTF-16 without its mark, or no text at all; save it as UTF-8")
     odd = sum(1 for byte in sample if byte < 32 and byte not in b"\t\n\r\f\0")
@@ -238,7 +238,7 @@ def has_surrogates(text: str) -> bool:
 
 
 def check_line(line: str) -> None:
-    """What no row may have, in any format. Called for every row, so the cheap questions come first."""
+    """Raise for what no row may contain, in any format. Called for every row, so the cheap checks come first."""
     if len(line) > MAX_LINE:
         raise BadRowError(
             "line_too_long", f"the line is longer than {MAX_LINE:,} characters; put each row on a line of its own"
@@ -250,8 +250,9 @@ def check_line(line: str) -> None:
 
 
 def line_batches(pieces: Iterator[str], head: str) -> Batches:
-    """Lines without their ends, in lists with the number of the first. Of a line that is too long only as much
-    is kept as shows that it is.
+    """Yield lines without their ends, in lists with the number of the first.
+
+    Of a line that is too long only as much is kept as shows that it is.
     """
     end = "\r" if "\r" in head and "\n" not in head else "\n"
     number, kept = 1, ""
@@ -266,7 +267,7 @@ def line_batches(pieces: Iterator[str], head: str) -> Batches:
         yield number, [kept]
 
 
-# TXT: a URL a line; blank lines and what follows a `#` are for people.
+# TXT: one URL a line; blank lines and what follows a `#` are for people.
 
 
 _NOTHING_ELSE = (None,) * 6
@@ -287,7 +288,7 @@ def read_url_list(batches: Batches, maker: RowMaker) -> Iterator[ParcelRow | Rej
 
 
 def _without_comment(line: str) -> str:
-    """A `#` inside a URL belongs to it; one at the start or after a blank begins a comment."""
+    """Remove a comment: `#` at the start or after a space begins one; a `#` inside a URL belongs to it."""
     if line.startswith("#"):
         return ""
     words = line.split(None, 1)

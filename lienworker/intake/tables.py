@@ -19,7 +19,7 @@ MAX_COLUMNS = 20_000
 
 
 def looks_like_table(head: str, chosen: Mapping[str, str] | None = None) -> bool:
-    """True if the first line names a column that we can use."""
+    """Return whether the first line names a column that we can use."""
     hint, line = _opening(head)
     cells = _split_header(line, hint or choose_delimiter(line, chosen))
     wanted = {squeeze(column) for column in (chosen or {}).values()}
@@ -27,7 +27,7 @@ def looks_like_table(head: str, chosen: Mapping[str, str] | None = None) -> bool
 
 
 def choose_delimiter(line: str, chosen: Mapping[str, str] | None = None) -> str:
-    """The one that makes the most known columns of the header; among equals, the most columns."""
+    """Return the delimiter that yields the most known columns of the header; on a tie, the most columns."""
     wanted = {squeeze(column) for column in (chosen or {}).values()}
 
     def known_and_all(delimiter: str) -> tuple[int, int]:
@@ -60,20 +60,20 @@ def read_table(
 
 
 class _Columns:
-    """Where in a row of the table each of our fields stands, and what the other columns are called."""
+    """Where each of our fields is in a row of the table, and what the other columns are called."""
 
     def __init__(self, header: list[str], chosen: Mapping[str, str] | None, name: str) -> None:
         self.header = header
         self.mapping = resolve_mapping(header, chosen, name)
         places = {field: header.index(column) for field, column in self.mapping.items()}
         self._width = len(header)
-        # A field without a column is taken from one place past the end, where `sort` puts an empty cell.
+        # A field without a column is read one place past the end, where `sort` puts an empty cell.
         self._pick = itemgetter(*(places.get(field, self._width) for field in FIELDS))
         names = _unique(header)
         self._others = [(names[i], i) for i in range(self._width) if i not in places.values()]
 
     def check(self, maker: RowMaker, name: str) -> None:
-        """One sentence now instead of a reject for every row."""
+        """Refuse a table without usable columns: one sentence now instead of a reject for every row."""
         if "url" in self.mapping:
             return
         if "parcel_id" not in self.mapping:
@@ -85,7 +85,7 @@ class _Columns:
             )
 
     def sort(self, cells: list[str]) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Our fields in their order, and the rest by name."""
+        """Return our fields in their order, and the rest by name."""
         if len(cells) != self._width:
             self._fit(cells)
         cells.append("")
@@ -97,7 +97,7 @@ class _Columns:
         return self._pick(cells), extra
 
     def _fit(self, cells: list[str]) -> None:
-        """Cells may be missing at the end, or be there without anything in them."""
+        """Pad or trim the cells to the header: cells may be missing at the end, or be there and empty."""
         if any(cell.strip() for cell in cells[self._width :]):
             raise BadRowError(
                 "too_many_columns",
@@ -109,7 +109,7 @@ class _Columns:
 
 
 def _opening(head: str) -> tuple[str | None, str]:
-    """The delimiter that Excel's `sep=;` names, if there is such a line, and the line of the header."""
+    """Return the delimiter that Excel's `sep=;` names, if there is such a line, and the line of the header."""
     lines = (line.strip("\r\n ") for line in head.splitlines())
     line = next((line for line in lines if line), "")
     return (line[4], next(lines, "")) if _is_hint(line) else (None, line)
@@ -143,7 +143,7 @@ def _read_header(records: Iterator[tuple[int, str, list[str] | BadRowError]], na
 
 
 def _unique(header: list[str]) -> list[str]:
-    """Names to keep the other columns under: OWNER NAME, OWNER NAME 2; a column without a name is `column 5`."""
+    """Return names for the other columns: OWNER NAME, OWNER NAME 2; a column without a name is `column 5`."""
     taken = set(header)
     counts: Counter[str] = Counter()
     names = []
@@ -170,8 +170,8 @@ def _no_column(header: list[str], name: str) -> str:
 # The records of a delimited file, each with the line that it begins on.
 #
 # Most lines have no quote in them and are split as they are, several times faster than by the csv module. A record
-# with quotes goes to the csv module, and may run over lines. Where a quote is never closed only its own line is given
-# up: the lines that it swallowed go back and are read again.
+# with quotes goes to the csv module and may span lines. Where a quote is never closed only its own line is lost: the
+# lines that it swallowed are put back and read again.
 
 
 MAX_RECORD_LINES = 200
@@ -180,7 +180,7 @@ Numbered = tuple[int, str]
 
 
 class Records:
-    """Gives (line, text, cells); cells are a `BadRowError` where there is no telling them apart."""
+    """Iterates over (line, text, cells); cells are a `BadRowError` where they cannot be told apart."""
 
     def __init__(self, batches: Batches, delimiter: str) -> None:
         self._delimiter = delimiter
@@ -210,7 +210,7 @@ class Records:
         return number, text, cells
 
     def _salvage(self, line: str, error: Exception) -> list[str] | BadRowError:
-        """A line such as `7,"THE" TRUST` breaks the rule but not the meaning, if the line stands by itself."""
+        """Read a line such as `7,"THE" TRUST`, which breaks the rule but not the meaning, if it stands alone."""
         if isinstance(error, _RunawayError) or self._feed.ended or len(self._feed.taken) > 1:
             return BadRowError("unclosed_quote", 'a quote (") opens in the row and does not close; close or remove it')
         try:
@@ -220,7 +220,7 @@ class Records:
 
 
 class _Lines:
-    """Numbered lines, with a way back."""
+    """Numbered lines that can be put back."""
 
     def __init__(self, batches: Batches) -> None:
         self._fresh = (pair for start, lines in batches for pair in enumerate(lines, start))
@@ -237,7 +237,7 @@ class _Lines:
 
 
 class _Feed:
-    """What the csv module reads from: remembers the lines of the record in hand, and stops one that has no end."""
+    """What the csv module reads from: remembers the lines of the current record, and stops one that has no end."""
 
     def __init__(self, lines: _Lines) -> None:
         self._lines = lines

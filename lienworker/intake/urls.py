@@ -1,4 +1,4 @@
-"""Is this text the address of a page that we would fetch? Judged by its form alone; DNS is the fetcher's business."""
+"""Whether a text is the address of a page that we would fetch, judged by its form alone; DNS is the fetcher's job."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _MAX_KNOWN = 4_096
 
 
 class UrlChecker:
-    """Checks addresses, and the part before the path only once for each site.
+    """Checks addresses, and the part before the path only once per site.
 
-    `urlsplit` costs more than all the rest of reading a row, and a list names few sites: so a site that has passed
-    is remembered, and the rest of an address needs no more than a look for characters that do not print.
+    `urlsplit` costs more than all the rest of reading a row, and a list names few sites: so a site that has passed is
+    remembered, and the rest of an address is only searched for characters that do not print.
     """
 
     def __init__(self) -> None:
         self._known: set[str] = set()
 
     def __call__(self, text: Any) -> str | None:
-        """The address without the blanks around it; None where there is none."""
+        """Return the address without surrounding spaces; None where there is none."""
         if text.__class__ is str and text[: text.find("/", 8) + 1] in self._known:
             url: str = text
             if url.isprintable() and " " not in url and len(url) <= MAX_URL:
@@ -59,7 +59,7 @@ def checked_url(url: str) -> str:
 
 
 def _is_host(host: str) -> bool:
-    """Letters, digits, `-._` and the colons of IPv6; beyond ASCII the name is left to the resolver."""
+    """Return whether this is letters, digits, `-._` and the colons of IPv6; beyond ASCII the resolver decides."""
     return any(c.isalnum() for c in host) and all(c.isalnum() or c in "-._:" or not c.isascii() for c in host)
 
 

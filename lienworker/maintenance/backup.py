@@ -1,9 +1,9 @@
-"""A backup: everything that is needed to go on, in one file that can be checked with `tar` and `sha256sum` alone.
+"""A backup: everything that is needed to continue, in one file that can be checked with `tar` and `sha256sum` alone.
 
-`backup.json` says what it is, `lienworker.db` is the database at one moment, `raw/` and the rest are the files that it
-names, `SHA256SUMS` is the list of all. Raw pages never change and are there before a row names them, so the database is
-copied first and its pages afterwards, while workers go on; only a purge must wait. Files in `pending/` are a view and
-are made again. Settings, tokens, logs and Redis are no part of it.
+`backup.json` describes it, `lienworker.db` is the database at one moment, `raw/` and the rest are the files that it
+names, `SHA256SUMS` is the list of all. Raw pages never change and are stored before a row names them, so the database
+is copied first and its pages afterwards, while workers continue; only a purge must wait. Files in `pending/` are a view
+and are rebuilt. Settings, tokens, logs and Redis are not part of it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from lienworker.maintenance.tar_reader import ArchiveError, Member, tar_members
 from lienworker.store.stale_files import aside_of
 
 ABOUT, DATABASE, SUMS = "backup.json", "lienworker.db", "SHA256SUMS"
-#: The version of this arrangement of files.
+#: The version of this layout.
 FORMAT = 1
-#: Folders whose files go along as they are.
+#: Folders whose files are included as they are.
 _FOLDERS = ("archive", "rejects")
 _CHUNK = 1 << 20
-#: Small files that are read at once; those of ours have some hundred bytes.
+#: Small files are read at once; ours have a few hundred bytes.
 _MOST_BYTES = {ABOUT: 1 << 20, "worker_id": 4096}
 _LONGEST_LINE = 16 * 1024
 _MB = 1_000_000
@@ -42,7 +42,7 @@ _MB = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What was written. `missing` are raw pages that the database names but that are not there."""
+    """What was written. `missing` are raw pages that the database names but that do not exist."""
 
     path: Path
     files: int
@@ -51,9 +51,9 @@ class Backup:
 
 
 def write_backup(folder: DataFolder, path: Path, progress: Callable[[int, int], None]) -> Backup:
-    """Writes the archive aside, reads it back, and gives it its name only if it holds what it should."""
+    """Write the archive to a temporary file, read it back, and rename it only if it holds what it should."""
     if path.exists():
-        raise InputError(f"{path} is there already; a backup never overwrites. Name another file.")
+        raise InputError(f"{path} exists already; a backup never overwrites. Name another file.")
     if not path.parent.is_dir():
         raise InputError(f"The folder {path.parent} does not exist.")
     _check_room(folder, path.parent)
@@ -63,7 +63,7 @@ def write_backup(folder: DataFolder, path: Path, progress: Callable[[int, int], 
         missing = _write(folder, copy, aside, _is_compressed(path), progress)
         files = verify(aside)
         if path.exists():
-            raise InputError(f"{path} has come to be there meanwhile; a backup never overwrites.")
+            raise InputError(f"{path} was created meanwhile; a backup never overwrites.")
         rename(aside, path, "backup")
         fsync_folder(path.parent)
     except OSError as problem:
@@ -85,7 +85,7 @@ def _is_compressed(path: Path) -> bool:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """The database at one moment, checked. Writers go on meanwhile: in WAL mode a reader holds up nobody."""
+    """Copy the database as of one moment, and check it. Writers continue: in WAL mode a reader blocks nobody."""
     create_private(target)
     reading = connection_to(source, read_only=True)
     with contextlib.closing(reading) as live, contextlib.closing(connection_to(target)) as copy:
@@ -95,7 +95,7 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def check_database(path: Path) -> None:
-    """Raises StoreError unless the file is whole."""
+    """Raise StoreError unless the file is intact."""
     try:
         with contextlib.closing(connection_to(path, read_only=True)) as database:
             words = [row[0] for row in database.execute("PRAGMA integrity_check(3)")]
@@ -112,7 +112,7 @@ def _write(
     names: list[str] = []
     missing: list[str] = []
     for name in _files_of(folder, copy):
-        # A path that leads out of the folder is no page of ours: its file goes into no backup.
+        # A path that leads out of the folder is not one of our pages: its file is not included.
         (names if is_ours(name) and (folder.root / name).is_file() else missing).append(name)
     sums: list[str] = []
     with _private(aside) as out:
@@ -132,7 +132,7 @@ def _write(
 
 @contextlib.contextmanager
 def _private(path: Path) -> Iterator[IO[bytes]]:
-    """A new file that only its owner can read: tasks may carry proxies with passwords."""
+    """Open a new file that only its owner can read: tasks may carry proxies with passwords."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
         yield out
 
@@ -154,7 +154,7 @@ def _about(copy: Path, files: int, missing: list[str]) -> bytes:
 
 
 def _files_of(folder: DataFolder, copy: Path) -> Iterator[str]:
-    """The names of what goes along, relative to the data folder."""
+    """Yield the names of the files to include, relative to the data folder."""
     if (folder.root / "worker_id").is_file():
         yield "worker_id"
     with contextlib.closing(connection_to(copy)) as database:
@@ -167,7 +167,7 @@ def _files_of(folder: DataFolder, copy: Path) -> Iterator[str]:
 
 
 def _add(archive: tarfile.TarFile, name: str, content: IO[bytes], sums: list[str]) -> None:
-    """One file, with its sum as it went in."""
+    """Add one file, with its checksum as it was added."""
     about = tarfile.TarInfo(name)
     about.size = content.seek(0, os.SEEK_END)
     about.mode = 0o600
@@ -178,13 +178,13 @@ def _add(archive: tarfile.TarFile, name: str, content: IO[bytes], sums: list[str
 
 
 class Reading(Protocol):
-    """What can be read piece by piece."""
+    """Anything that can be read piece by piece."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
 
 class Counting:
-    """A stream that adds up what is read from it."""
+    """A stream that counts what is read from it."""
 
     def __init__(self, content: Reading) -> None:
         self._content = content
@@ -197,10 +197,10 @@ class Counting:
 
 
 def verify(path: Path) -> int:
-    """Reads an archive from beginning to end; every file must be there, whole, once. Gives how many there are."""
+    """Read an archive from beginning to end; every file must be there, intact, once. Return how many there are."""
     files, wrong = read_members(path, lambda name, content: sum_of(content))
     if wrong:
-        raise StoreError(f"{path} does not hold what its list says: it is damaged.")
+        raise StoreError(f"{path} does not match its list of files: it is damaged.")
     return files
 
 
@@ -212,10 +212,10 @@ def sum_of(content: Reading) -> bytes:
 
 
 def read_members(path: Path, take: Callable[[str, Member], bytes]) -> tuple[int, str | None]:
-    """Have every file of an archive taken, and its hash compared with the list, which is the last file.
+    """Pass every file of an archive to `take` and compare its hash with the list, which is the last file.
 
-    Gives how many there are, and the first that is not as the list says. The list is read line by line, and what it
-    confirms is forgotten, so a backup of a million pages needs little memory.
+    Return how many there are, and the first that does not match. The list is read line by line, and what it confirms is
+    dropped, so a backup of a million pages needs little memory.
     """
     try:
         return _compared(path, take)
@@ -249,7 +249,7 @@ def _sums(content: Member) -> Iterator[tuple[bytes, str]]:
 
 
 class _Raw(io.RawIOBase):
-    """A file of an archive as Python's own readers take it."""
+    """A file of an archive, as Python's own readers expect it."""
 
     def __init__(self, content: Member) -> None:
         self._content = content
@@ -264,19 +264,19 @@ class _Raw(io.RawIOBase):
 
 
 def _members(path: Path) -> Iterator[tuple[str, Member]]:
-    """The files of an archive one after the other; anything in it that no backup has is refused."""
+    """Yield the files of an archive one after the other; refuse anything in it that no backup has."""
     seen: set[str] = set()
     for name, content in tar_members(path):
         if name in seen or not is_ours(name):
-            raise StoreError(f"{path} is no backup of lienworker: it holds {name[:200]!r}.")
+            raise StoreError(f"{path} is not a lienworker backup: it holds {name[:200]!r}.")
         if content.size > _MOST_BYTES.get(name, content.size):
-            raise StoreError(f"{path} is no backup of lienworker: its {name} has {content.size:,} bytes.")
+            raise StoreError(f"{path} is not a lienworker backup: its {name} has {content.size:,} bytes.")
         seen.add(name)
         yield name, content
 
 
 def is_ours(name: str) -> bool:
-    """Whether a backup has files of this name: nothing absolute, nothing that leads out of the folder."""
+    """Return whether backups have files of this name: nothing absolute, nothing that leads out of the folder."""
     if name in {ABOUT, DATABASE, SUMS, "worker_id"}:
         return True
     top, *rest = name.split("/")

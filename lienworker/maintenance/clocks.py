@@ -1,9 +1,9 @@
-"""A wall clock that was set: what waits for a time goes on waiting as long as it should, no longer and no shorter.
+"""When the wall clock is set: what waits for a time still waits as long as it should, no longer and no shorter.
 
 The schedule is kept in wall-clock time, so that it survives a restart. When the clock is set back by an hour, a host
 that cools for a minute would cool for an hour and a minute; when it is set ahead, the host would be asked too soon, and
-one that has failed for a minute would count as dead for an hour. The steady clock tells: it counts from the machine's
-start, for all processes alike, and nobody sets it.
+one that has failed for a minute would count as dead for an hour. The monotonic clock detects this: it counts from the
+start of the machine, for all processes alike, and nobody sets it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lienworker.outbox import breaker, transitions
 from lienworker.outbox.rows import NEVER_DUE
 from lienworker.outbox.states import STEPS, UPLOADS, Topic
 
-#: The wall clock's lead over the steady one, in ms, with the machine's start that it is counted from.
+#: The wall clock's lead over the monotonic one, in ms, with the start of the machine that it is counted from.
 CLOCK = "clock"
-#: Less than this is what clocks do when they are put right bit by bit.
+#: Less than this is ordinary clock adjustment.
 _NOTEWORTHY_MS = 2_000
-#: The longest that a row of a topic can have reason to wait; more is a clock that was wrong.
+#: The longest that a row of a topic can have reason to wait; more means that a clock was wrong.
 _LONGEST_WAITS = {
     **dict.fromkeys(STEPS, 600_000),
     **dict.fromkeys(UPLOADS, LONGEST_WAIT_MS),
@@ -37,9 +37,9 @@ logger = logging.getLogger(__name__)
 
 
 def notice_clock_jump() -> int:
-    """Puts the schedule right after the clock was set; gives by how many ms, ahead or (negative) back.
+    """Correct the schedule after the clock was set; return by how many ms, ahead or (negative) back.
 
-    Writes only after a change.
+    Write only after a change.
     """
     lead = now_ms() - int(1000 * time.monotonic())
     boot, _, known = (fact(CLOCK) or "").partition(" ")
@@ -54,22 +54,22 @@ def notice_clock_jump() -> int:
         set_fact(CLOCK, f"{_boot()} {lead}")
     if jump:
         way = "ahead" if jump > 0 else "back"
-        words = "the clock was set %s by %d s; what waits is put right"
+        words = "the clock was set %s by %d s; the schedule is corrected"
         logger.warning(words, way, abs(jump) // 1000, extra={"action": "clock"})
     return jump
 
 
 def _shift_hosts(now: int, jump: int) -> None:
-    """How long a host has failed, and how long it is left alone, stays what it was; neither lies absurdly far ahead."""
+    """Keep how long a host has failed and how long it is left alone; neither may be absurdly far ahead."""
     execute("UPDATE hosts SET failing_since = min(?, failing_since + ?) WHERE failing_since IS NOT NULL", (now, jump))
     for column in ("next_allowed_at", "cooling_until"):
-        # What the old clock had behind it is over; a request that was booked by the new one is not moved again.
+        # What was past by the old clock is over; a request that was booked by the new one is not moved again.
         sql = f"UPDATE hosts SET {column} = max(?, {column} + ?) WHERE {column} > ? AND {column} <= ?"
         execute(sql, (now, jump, now - jump, now) if jump > 0 else (now, jump, now, NEVER_DUE))
 
 
 def _bring_forward(now: int, back: int) -> None:
-    """Everything else that lies ahead comes sooner by what the clock has lost, but not before now.
+    """Bring everything else that is ahead forward by what the clock has lost, but not before now.
 
     After a clock that was set ahead it comes a little early, which does no harm.
     """
@@ -80,7 +80,7 @@ def _bring_forward(now: int, back: int) -> None:
 
 
 def forgive_clock_jumps() -> None:
-    """After the wall clock was set back, nothing waits for a time that only the wrong clock knew."""
+    """Make rows due that wait for a time that only a wrong clock knew, after the wall clock was set back."""
     now = now_ms()
     for topic, limit_ms in _LONGEST_WAITS.items():
         sql = "SELECT 1 FROM backlog WHERE topic = ? AND waiting > 0 AND not_before > ? AND not_before < ?"
@@ -93,14 +93,14 @@ def forgive_clock_jumps() -> None:
 
 
 def _forgive_rows(topic: Topic, now: int, limit_ms: int) -> None:
-    """A chunk at a time: there may be a million, and workers want their turn."""
+    """Make rows of a topic due a chunk at a time: there may be a million, and other writers need their turn."""
     with write("clock"):
         transitions.make_due(topic, now, now + limit_ms, _CHUNK)
 
 
 @lru_cache(maxsize=1)
 def _boot() -> str:
-    """Names the machine's start; where the system does not tell, nothing is ever compared."""
+    """Return an id of the machine's start; where the system does not tell, nothing is ever compared."""
     try:
         return _BOOT.read_text().strip()
     except OSError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable
 
 import psutil
 
@@ -25,6 +27,41 @@ from lienworker.store.history import paused_places
 _PAUSED_BY_GATEWAY = ("intake", "fetch")
 
 logger = logging.getLogger(__name__)
+
+
+class CpuSampler:
+    """How busy the machine is, since this process looked last.
+
+    psutil keeps what it saw last by thread and says 0 to a thread that asks for the first time. Beats are sent by
+    whichever thread is free, so most of them would say 0.
+    """
+
+    def __init__(self, look: Callable[[], tuple[float, float]] | None = None) -> None:
+        self._look = look or _cpu_seconds
+        self._lock = threading.Lock()
+        self._last = self._look()
+        self._percent = 0.0
+
+    def percent(self) -> float:
+        """Return the share of time in which the processors were busy; of no time at all, what it was before."""
+        with self._lock:
+            busy, total = self._look()
+            was_busy, was_total = self._last
+            if total > was_total:
+                self._percent = min(max(100 * (busy - was_busy) / (total - was_total), 0.0), 100.0)
+                self._last = busy, total
+            return round(self._percent, 1)
+
+
+def _cpu_seconds() -> tuple[float, float]:
+    """Return the seconds that all processors were busy, and all their seconds, since the machine started."""
+    times = psutil.cpu_times()
+    # A guest's time is counted as its user's, too.
+    total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
+    return total - times.idle - getattr(times, "iowait", 0.0), total
+
+
+_cpu = CpuSampler()
 
 
 def is_due(seconds: float) -> bool:
@@ -80,7 +117,7 @@ def heartbeat_of(folder: DataFolder, settings: Settings, registry: Registry) -> 
         completed_last_minute=ended_since("completed", a_minute_ago),
         failed_last_minute=ended_since("failed", a_minute_ago),
         platforms=registry.names(),
-        cpu_percent=psutil.cpu_percent(),
+        cpu_percent=_cpu.percent(),
         memory_percent=psutil.virtual_memory().percent,
         extra={
             "queue_depth": {

@@ -1,6 +1,7 @@
 """Hosts that never answer, and hosts as older versions and wrong clocks have stored them.
 
-Absurd numbers, times that only a wrong clock knew and odd spellings of names are fixed in place."""
+Absurd numbers, times that only a wrong clock knew and odd spellings of names are fixed in place.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from lienworker.outbox.pacing import (
 from lienworker.outbox.states import Topic
 from lienworker.store import tasks
 
-#: No host has reason to wait for longer; more is a clock that was wrong.
+#: No host has reason to wait longer; more means that a clock was wrong.
 LONGEST_WAIT_MS = int(1000 * LONGEST_RETRY_AFTER) + 3_600_000
 #: Tasks of a dead host that end in one transaction.
 _ENDED_AT_ONCE = 500
@@ -44,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 def give_up_dead_hosts(give_up: float) -> int:
-    """Fails the waiting tasks of hosts that have not answered once for `give_up` seconds."""
+    """Fail the waiting tasks of hosts that have not answered once for `give_up` seconds."""
     return sum(_fail_waiting(host, reason, give_up) for host, reason in hosts_given_up(now_ms(), give_up))
 
 
@@ -67,7 +68,7 @@ def _fail_waiting(host: str, reason: str, give_up: float) -> int:
 
 
 def heal_hosts(now: int) -> None:
-    """Put right what no host can mean. Looked at every second, so it writes only where something is wrong."""
+    """Correct stored values that no host can have. Called every second, so it writes only where something is wrong."""
     latest = now + LONGEST_WAIT_MS
     bounds = (LONGEST_DELAY, LONGEST_DELAY, MOST_OPEN, latest, latest)
     if not one_row(_WRONG, bounds):
@@ -77,10 +78,10 @@ def heal_hosts(now: int) -> None:
             healed = (seconds_of(delay), seconds_of(robots_delay), open_at_most(concurrency, 0) or None)
             times = (_moment(next_allowed_at, now), _moment(cooling_until, now))
             execute(_HEAL, (*healed, *times, host))
-            logger.warning("the stored pace of %s was absurd and is put right", host, extra={"action": "hosts"})
+            logger.warning("the stored pace of %s was absurd and has been corrected", host, extra={"action": "hosts"})
 
 
 def _moment(stored: object, now: int) -> int:
-    """After the wall clock was set back, no host waits for a time that only the wrong clock knew."""
+    """Return a stored moment, but no later than any host has reason to wait: the wall clock may have been set back."""
     moment = whole(stored, 0, 2**53, now)
     return moment if moment <= now + LONGEST_WAIT_MS else now

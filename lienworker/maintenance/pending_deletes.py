@@ -1,9 +1,9 @@
-"""Raw files on their way out. First the rows let go of a file, then it is removed.
+"""Raw files to delete. First the rows drop a file, then it is removed.
 
 The rows and a note of the file are one transaction, so a kill at any point leaves neither a row whose file is gone nor
-a file that nobody knows: the next purge goes on with what is noted. Two rows may name one file (the same page twice),
-and a worker may put the same page back at any moment; so a file goes only in a transaction that has seen that no row
-names it, and only if it is not as young as one whose row is still to be written.
+a file that nobody knows: the next purge continues with what is noted. Two rows may name one file (the same page twice),
+and a worker may store the same page again at any moment; so a file is removed only in a transaction that has seen that
+no row names it, and only if it is not so young that its row may still be written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lienworker.db.database import all_rows, execute_many, one_row, write
 from lienworker.failpoints import failpoint
 from lienworker.store.raw_files import is_inside, is_raw_path
 
-#: A worker writes a page's file moments before its row; within this many seconds it may still be about to.
+#: A worker writes a page's file moments before its row; within this many seconds the row may still come.
 _YOUNG_SECONDS = 120.0
 #: A file's name is made from a parcel's or a task's id: only tasks with that id can name it.
 _NAMED = """
@@ -36,24 +36,24 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What one round has done. `last` is the path that it came to, "" when it was the last one."""
+    """What one round has done. `last` is the path that it reached, "" after the last one."""
 
     files: int
     size: int
     last: str
 
 
-def doom(files: Iterable[tuple[str, str]]) -> None:
-    """Notes files (path, and the id that it is named after) for removal. Part of the transaction that lets them go."""
+def add_pending_deletes(files: Iterable[tuple[str, str]]) -> None:
+    """Note files (path, and the id that it is named after) for removal. Part of the transaction that drops them."""
     execute_many("INSERT OR IGNORE INTO doomed_files (path, name) VALUES (?, ?)", files)
 
 
-def doomed_count() -> int:
+def count_pending_deletes() -> int:
     return int(one_row("SELECT count(*) FROM doomed_files")[0])
 
 
-def remove_doomed(folder: DataFolder, after: str, limit: int) -> Removal:
-    """Removes some of the noted files. A file that is still young stays noted for the next time."""
+def delete_pending_files(folder: DataFolder, after: str, limit: int) -> Removal:
+    """Remove some of the noted files. A file that is still young stays noted for the next round."""
     noted = all_rows("SELECT path, name FROM doomed_files WHERE path > ? ORDER BY path LIMIT ?", (after, limit))
     with write("purge_files"):
         done = [path for path, name in noted if _is_settled(folder, path, name)]
@@ -67,22 +67,22 @@ def remove_doomed(folder: DataFolder, after: str, limit: int) -> Removal:
 
 
 def _is_settled(folder: DataFolder, path: str, name: str) -> bool:
-    """Moves a file that nobody names out of its place. True unless it has to be looked at again later.
+    """Move a file that no row names out of its place. Return False where it must be looked at again later.
 
-    This is in a write transaction, so no row can come to name the file meanwhile.
+    This runs in a write transaction, so no row can come to name the file meanwhile.
     """
     if not _is_page(folder, path):
         logger.error("%s is not a raw page: it was left where it is", path, extra={"action": "purge"})
         return True
     if one_row(_NAMED, (name, path, name, path)):
-        return True  # somebody else's page, too
+        return True  # another row names it, too
     place = folder.root / path
     try:
         before = place.stat()
         if abs(now_ms() / 1000 - before.st_mtime) < _YOUNG_SECONDS:
             return False
         rename(place, _aside(place), "purge_file")
-        if _aside(place).stat().st_ino != before.st_ino:  # a worker has put the page back in between: it is his
+        if _aside(place).stat().st_ino != before.st_ino:  # a worker stored the page again in between: it stays
             with contextlib.suppress(FileExistsError):
                 os.link(_aside(place), place)
             return False
@@ -92,17 +92,17 @@ def _is_settled(folder: DataFolder, path: str, name: str) -> bool:
 
 
 def _aside(place: Path) -> Path:
-    """Where a file waits for its end; the same name each time, so that none is forgotten."""
+    """Return where a file waits for its removal; the same name each time, so that none is forgotten."""
     return place.with_name(f".{place.name[-200:]}.purged")
 
 
 def _is_page(folder: DataFolder, path: str) -> bool:
-    """Only what lies in `raw/` is ever removed, wherever links lead."""
+    """Return whether a path is a file in `raw/`: nothing else is ever removed, wherever links lead."""
     return is_raw_path(path) and is_inside(folder.raw, folder.root / path)
 
 
 def _unlink(place: Path) -> int | None:
-    """The file's size on disk; None where there was none."""
+    """Remove a file; return its size on disk, None where there was none."""
     try:
         size = place.stat().st_size
         place.unlink()

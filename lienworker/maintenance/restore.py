@@ -1,4 +1,4 @@
-"""Restoring a backup: checked as a whole beside the data folder's files before any of it takes its place."""
+"""Restoring a backup: checked as a whole beside the data folder's files before any of it is put in place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was put in place, and where the old content went (None where there was none)."""
+    """What was restored, and where the old content was moved (None where there was none)."""
 
     about: dict[str, Any]
     files: int
@@ -38,7 +38,7 @@ class Restored:
 
 
 def restore_files(path: Path, root: Path, *, force: bool) -> Restored:
-    """Puts a backup into a data folder that is empty, or (with force) whose content is moved aside first."""
+    """Restore a backup into a data folder that is empty, or (with force) whose content is moved aside first."""
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
     folder = DataFolder(root)
@@ -50,7 +50,7 @@ def restore_files(path: Path, root: Path, *, force: bool) -> Restored:
 
 
 def _restore(path: Path, folder: DataFolder) -> Restored:
-    # Inside the folder: it may be a volume, onto which nothing can be moved as a whole.
+    # Inside the folder: it may be a volume, which nothing can be moved onto as a whole.
     stage = folder.root / f".restore-{secrets.token_hex(4)}"
     stage.mkdir(mode=0o700)
     try:
@@ -66,7 +66,7 @@ def _restore(path: Path, folder: DataFolder) -> Restored:
 def _check_target(folder: DataFolder, force: bool) -> None:
     if _content(folder.root) and not force:
         raise InputError(
-            f"{folder.root} is not empty. Name a new folder by LIENWORKER_DATA_DIR, or say --force: then what is there "
+            f"{folder.root} is not empty. Name a new folder with LIENWORKER_DATA_DIR, or use --force: then its content "
             "is moved aside, not deleted."
         )
 
@@ -77,7 +77,7 @@ def _content(root: Path, *but: Path) -> list[Path]:
 
 
 def _unpack(path: Path, stage: Path) -> int:
-    """Every file with its sum; the list must name each of them and no other."""
+    """Unpack every file and compare its checksum; the list must name each of them and no other. Return how many."""
     try:
         files, wrong = read_members(path, lambda name, content: _write_file(stage, name, content))
     except OSError as problem:
@@ -105,9 +105,9 @@ def _check(stage: Path, path: Path) -> dict[str, Any]:
     try:
         about: dict[str, Any] = json.loads((stage / ABOUT).read_bytes())
         version, form = int(about["schema_version"]), int(about["format"])
-        about["made_at"] = rfc3339(to_ms(about["made_at"]))  # shown to people: nothing else gets through
+        about["made_at"] = rfc3339(to_ms(about["made_at"]))  # shown to people: nothing but a time gets through
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise StoreError(f"{path} is no backup of lienworker: it does not say what it is.") from None
+        raise StoreError(f"{path} is not a lienworker backup: it does not say what it is.") from None
     newest = known_migrations()[-1].version
     if form > FORMAT or version > newest:
         raise StoreError(
@@ -122,12 +122,12 @@ def _check(stage: Path, path: Path) -> dict[str, Any]:
 
 
 def _refuse_paths_outside(database: Path, path: Path) -> None:
-    """A page that lies elsewhere would have its file moved, sent or shown: nobody's backup names one."""
+    """Refuse a page outside `raw/`, whose file would be moved, sent or shown: no backup of ours names one."""
     with contextlib.closing(connection_to(database, read_only=True)) as copy:
         named = "SELECT path FROM pages UNION ALL SELECT html_path FROM results WHERE html_path IS NOT NULL"
         for (place,) in copy.execute(named):
             if not is_raw_path(place):
-                raise StoreError(f"{path} is no backup of lienworker: a page in it lies at {str(place)[:200]!r}.")
+                raise StoreError(f"{path} is not a lienworker backup: a page in it is at {str(place)[:200]!r}.")
 
 
 def _move_aside(folder: DataFolder, stage: Path) -> Path | None:
@@ -136,14 +136,14 @@ def _move_aside(folder: DataFolder, stage: Path) -> Path | None:
         return None
     old = folder.root / f"before-restore-{rfc3339(now_ms()).replace(':', '')}"
     old.mkdir(mode=0o700)
-    # The database first: without it nobody takes what is left for a whole folder.
+    # The database first: without it nobody mistakes what is left for a complete folder.
     for path in sorted(there, key=lambda path: not path.name.startswith(DATABASE)):
         rename(path, old / path.name, "restore_old")
     return old
 
 
 def _put_in_place(stage: Path, root: Path) -> None:
-    """The database last: a folder with a database is whole."""
+    """Move the files into place, the database last: a folder with a database is complete."""
     (stage / ABOUT).unlink()
     for path in sorted(stage.iterdir(), key=lambda path: path.name == DATABASE):
         rename(path, root / path.name, "restore")
@@ -151,7 +151,7 @@ def _put_in_place(stage: Path, root: Path) -> None:
         fsync_folder(place)
 
 
-# What a restored database must be told before workers go on: the world has moved on since it was copied.
+# What a restored database needs before workers continue: the world has moved on since it was copied.
 
 
 #: Why uploads are held after a restore.
@@ -159,10 +159,10 @@ RESTORED = "restored"
 
 
 def settle_in(what: str, *, hold_uploads: bool) -> int:
-    """Frees what the processes of that time held, blaming nobody; gives how many uploads are held back.
+    """Free what the processes of that time held, without blame; return how many uploads are held.
 
-    The Gateway may have had newer results since, and it would let an older one overwrite them. So what was still to be
-    sent waits for a person, unless the backup is known to be the last state.
+    The Gateway may have received newer results since, and it would let an older one overwrite them. So what was still
+    to be sent waits for a person, unless the backup is known to be the last state.
     """
     holders = {row[0] for row in all_rows("SELECT holder FROM workers UNION SELECT holder FROM turns")}
     tokens = all_rows("SELECT DISTINCT lease_token FROM outbox WHERE state = 'leased'")
@@ -172,6 +172,6 @@ def settle_in(what: str, *, hold_uploads: bool) -> int:
         held = 0
         if hold_uploads:
             held = transitions.hold_all_uploads(RESTORED)
-        # Delays of hosts and breakers are of that time, too: they end by themselves.
+        # Delays of hosts and breakers are of that time, too: they expire.
         record_action("restore", what, held)
     return held

@@ -1,4 +1,4 @@
-"""Purging: what is delivered and old goes, in small steps that hold nobody up. What is not delivered never goes."""
+"""Purging: what is delivered and old is removed, in small steps that block nobody. What is not delivered never is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lienworker.data_folder import DataFolder, lock_within
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import all_rows, execute, fact, one_row, set_fact, write
 from lienworker.errors import BusyError
-from lienworker.maintenance.pending_deletes import remove_doomed
+from lienworker.maintenance.pending_deletes import delete_pending_files
 from lienworker.maintenance.sweeps import PageSweep, Purged, StepSweep, Sweep, TaskSweep
 from lienworker.maintenance.vacuum import checkpoint, shrink_a_bit
 from lienworker.settings import Settings
@@ -31,7 +31,7 @@ WHAT = ("tasks", "raw", "steps", "history")
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """How many days what is kept; infinite where it never goes."""
+    """How many days each kind is kept; infinite where it is never purged."""
 
     raw: float
     steps: float
@@ -46,7 +46,7 @@ class Keep:
         )
 
     def only(self, what: tuple[str, ...]) -> Keep:
-        """The same for some of it; the rest is kept. What is archived goes with the tasks."""
+        """Return the same for some kinds; the rest is kept. What is archived is purged with the tasks."""
         names = {"tasks": ("tasks", "archived")}
         chosen = {name for word in what for name in names.get(word, (word,))}
         rest = {name: math.inf for name in ("raw", "steps", "tasks", "archived", "history") if name not in chosen}
@@ -62,7 +62,7 @@ def _before(days: float) -> int:
 
 
 def sweeps(keep: Keep) -> list[Sweep]:
-    """Whole tasks first: what goes with them need not be looked at again."""
+    """Return the sweeps, whole tasks first: what is purged with them need not be looked at again."""
     found: list[Sweep] = []
     if keep.tasks < math.inf:
         found.append(TaskSweep(_before(keep.tasks)))
@@ -77,25 +77,25 @@ def sweeps(keep: Keep) -> list[Sweep]:
 
 @dataclass
 class Pace:
-    """How much goes in one transaction, so that none takes long; and a rest after each, so that others get in."""
+    """How much to purge in one transaction, so that none takes long, and a rest after each for other writers."""
 
     limit: int = 50
     longest: float = 0.0
     is_over: Callable[[], bool] = field(default=lambda: False)
 
     def rest(self, n: int, held: float) -> None:
-        """After a transaction on n items that took so long from when it had begun."""
+        """Rest after a transaction on n items that was held for `held` seconds, and adapt the size of the next one."""
         self.longest = max(self.longest, held)
         if n >= self.limit or held > _HOLD_SECONDS:
             self.limit = min(_LARGEST, max(_SMALLEST, int(self.limit * min(2.0, _HOLD_SECONDS / max(held, 1e-4)))))
-        # SQLite's waiting writers look again after a while: without a rest they might never find the moment.
+        # SQLite's waiting writers retry at intervals: without a rest they might never find a free moment.
         time.sleep(max(0.005, held))
 
 
 def plan(keep: Keep, folder: DataFolder) -> Purged:
-    """What a purge would let go of. Nothing is touched."""
+    """Return what a purge would remove. Nothing is touched."""
     found = Purged()
-    whole: set[object] = set()  # what goes with its task is counted once
+    whole: set[object] = set()  # what is purged with its task is counted once
     for sweep in sweeps(keep):
         for items in _windows(sweep):
             _count(sweep, [item for item in items if item[0] not in whole], found, folder.root)
@@ -137,7 +137,7 @@ def _count(sweep: Sweep, items: list[tuple[object, ...]], found: Purged, root: P
 
 @contextmanager
 def alone(folder: DataFolder, patience: float = 0.0) -> Iterator[None]:
-    """A purge and a backup do not meet: a backup needs the files that its rows name. Waits so many seconds."""
+    """Keep purges and backups apart: a backup needs the files that its rows name. Wait up to `patience` seconds."""
     lock = lock_within(folder.root / "upkeep.lock", patience)
     if lock is None:
         raise BusyError(f"Another purge or a backup is at work on {folder.root}: wait until it is done.")
@@ -146,7 +146,7 @@ def alone(folder: DataFolder, patience: float = 0.0) -> Iterator[None]:
 
 
 def purge(keep: Keep, folder: DataFolder, pace: Pace, *, remembering: bool = False) -> Purged:
-    """Lets go of everything that is old and settled. `remembering` goes on where the last one was stopped."""
+    """Purge everything that is old and settled. `remembering` continues where the last purge was stopped."""
     purged = Purged()
     with alone(folder):
         for sweep in sweeps(keep):
@@ -171,7 +171,7 @@ def _sweep(sweep: Sweep, folder: DataFolder, pace: Pace, purged: Purged, *, reme
             items = window.items[start : start + pace.limit]
             with write("purge"):
                 began = time.perf_counter()
-                sweep.let_go(items, purged)
+                sweep.remove(items, purged)
             pace.rest(len(items), time.perf_counter() - began)
             start += len(items)
             while purged.pending:
@@ -189,7 +189,7 @@ def _sweep(sweep: Sweep, folder: DataFolder, pace: Pace, purged: Purged, *, reme
 def _remove_files(folder: DataFolder, pace: Pace, purged: Purged) -> None:
     after = ""
     while not pace.is_over():
-        removal = remove_doomed(folder, after, _FILES)
+        removal = delete_pending_files(folder, after, _FILES)
         purged.files += removal.files
         purged.size += removal.size
         if not removal.last:
@@ -205,7 +205,7 @@ def _note_end(keep: Keep, purged: Purged) -> None:
 
 
 def _history(keep: Keep, verb: str) -> list[int]:
-    """The audit, and imports that no task refers to."""
+    """Return or delete the audit, and imports that no task refers to."""
     if math.isinf(keep.history):
         return []
     before = rfc3339(_before(keep.history))
@@ -232,7 +232,7 @@ def _purge_history(keep: Keep, folder: DataFolder, purged: Purged) -> None:
         return
     old = rfc3339(_before(keep.history))
     sql = "SELECT rejects_path FROM imports WHERE rejects_path IS NOT NULL AND coalesce(finished_at, started_at) < ?"
-    # By name: a restored folder is seldom where it was.
+    # By name: a restored folder is rarely at the same path.
     rejects = {Path(path).name for (path,) in all_rows(sql, (old,))}
     with write("purge_history"):
         purged.history += sum(_history(keep, "DELETE"))

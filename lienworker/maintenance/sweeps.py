@@ -1,7 +1,7 @@
 """What a purge goes through, oldest first: whole tasks, raw pages, finished steps.
 
-A sweep finds candidates a window at a time without holding anybody up, and lets go of them in a short transaction that
-looks at each again. It remembers how far it has come, so that what cannot go yet is not looked at over and over.
+A sweep finds candidates a window at a time without blocking anybody, and removes them in a short transaction that
+checks each again. It remembers how far it got, so that what cannot be removed yet is not checked over and over.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any, Protocol
 
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import all_rows, execute, one_row
-from lienworker.maintenance.pending_deletes import doom
+from lienworker.maintenance.pending_deletes import add_pending_deletes
 from lienworker.outbox import transitions
 from lienworker.outbox.outcomes import parcel_key
 from lienworker.outbox.rows import count_rows
 from lienworker.outbox.states import SETTLED as OVER
 from lienworker.outbox.states import sql_list
 
-# What may be purged: tasks that have ended and of which nothing is still to be delivered.
+# What may be purged: tasks that have ended and for which nothing is still to be delivered.
 #
-# Undelivered is what waits, is leased, held or parked, and every result that no Gateway has. Two kinds of results
-# have nowhere to go and count as settled: one that a newer of its parcel has overtaken, and a list, whose parcels are
-# tasks of their own. In standalone mode everything is held, so nothing of it is ever settled by itself; a person can
-# say that what `results archive` has packed is done with.
+# Undelivered is what waits, is leased, held or parked, and every result that no Gateway has. Two kinds of results are
+# never delivered and count as settled: one that a newer result of its parcel has overtaken, and a list, whose parcels
+# are separate tasks. In standalone mode everything is held, so nothing ever becomes settled; a person can declare that
+# what `results archive` has packed is done with.
 
 
-# Conditions for queries in which `t` is the task; `x`, `r` and `u` are theirs.
+# Conditions for queries in which `t` is the task; `x`, `r` and `u` are their own aliases.
 
 ENDED = "('completed', 'failed', 'expired')"
 _OPEN = "('waiting', 'leased', 'held', 'parked')"
@@ -51,7 +51,7 @@ ARCHIVED = f"""(t.status IN {ENDED} AND EXISTS (
 
 
 _NAME = "coalesce(nullif(t.parcel_id, ''), t.task_id)"
-#: Those that refer to others first.
+#: Tables that refer to others first.
 _DELETES = tuple(f"DELETE FROM {table} WHERE task_id = ?" for table in ("pages", "results", "tasks"))
 _OVER = sql_list(OVER)
 #: Rows looked at in one go.
@@ -60,7 +60,7 @@ _WINDOW = 2000
 
 @dataclass
 class Purged:
-    """How much was let go of (or would be)."""
+    """How much was removed (or would be)."""
 
     tasks: int = 0
     results: int = 0
@@ -72,7 +72,7 @@ class Purged:
     history: int = 0
     files: int = 0
     size: int = 0
-    #: results whose file for people goes with them
+    #: results whose file for people is removed with them
     pending: list[str] = field(default_factory=list)
 
     @property
@@ -93,7 +93,7 @@ class Sweep(Protocol):
 
     def look(self, after: str) -> Window: ...
 
-    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None: ...
+    def remove(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None: ...
 
 
 class TaskSweep:
@@ -120,14 +120,14 @@ class TaskSweep:
         sql = f"SELECT 1 FROM tasks t WHERE t.task_id = ? AND t.completed_at < ? AND {self.condition}"
         return one_row(sql, (task_id, self._before)) is not None
 
-    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
+    def remove(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
         oldest_page = _oldest_page_to_be_scraped()
         for (task_id,) in items:
             if self._may_go(task_id):
                 self._purge(task_id, purged, oldest_page)
 
     def _purge(self, task_id: str, purged: Purged, oldest_page: str) -> None:
-        if self._archived:  # a person has said so: they end as what a person gave up
+        if self._archived:  # a person has said so: their rows end as discarded
             transitions.discard_archived(task_id)
             purged.archived += 1
         files = all_rows(
@@ -135,7 +135,7 @@ class TaskSweep:
             " WHERE p.task_id = ? AND p.purged_at IS NULL",
             (task_id,),
         )
-        doom(files)
+        add_pending_deletes(files)
         keys = "SELECT platform, state, county, parcel_id, json_path FROM results WHERE task_id = ?"
         about = one_row(keys, (task_id,))
         topics = transitions.purge_task(task_id)
@@ -152,7 +152,7 @@ class TaskSweep:
 
 
 def _forget_parcel(about: tuple[Any, ...], oldest_page: str) -> None:
-    """Which result of a parcel the Gateway has matters only while an older one could still be sent."""
+    """Forget which result of a parcel the Gateway has, unless an older one could still be sent."""
     platform, state, county, parcel_id, _ = about
     key = parcel_key(platform, state, county, parcel_id)
     if key is None:
@@ -166,7 +166,7 @@ def _forget_parcel(about: tuple[Any, ...], oldest_page: str) -> None:
 
 
 def _oldest_page_to_be_scraped() -> str:
-    """When the oldest page that has no result yet was fetched; now, where there is none."""
+    """Return when the oldest page without a result was fetched; now, where there is none."""
     minute = one_row("SELECT min(minute) FROM waiting_since WHERE topic = 'scrape' AND n > 0")[0]
     leased = one_row("SELECT min(created_at) FROM outbox WHERE state = 'leased' AND topic = 'scrape'")[0]
     times = [minute * 60_000 if minute is not None else None, leased]
@@ -192,12 +192,12 @@ class PageSweep:
             "  SELECT sample_path FROM field_history WHERE paused_at IS NOT NULL AND sample_path IS NOT NULL)",
             (first, first + _WINDOW - 1, self._before),
         )
-        # Rows come in the order of their fetches, more or less: where all are too young, the walk ends.
+        # Rows are roughly in the order of their fetches: where all are too young, the walk ends.
         oldest = "SELECT min(fetched_at) FROM pages WHERE rowid BETWEEN ? AND ?"
         is_old = one_row(oldest, (first, first + _WINDOW - 1))[0] < self._before
         return Window(rows, str(first + _WINDOW - 1) if is_old else None)
 
-    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
+    def remove(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
         now = rfc3339()
         for task_id, generation, path, name in items:
             gone = execute(
@@ -206,14 +206,14 @@ class PageSweep:
                 (now, task_id, generation, path),
             ).rowcount
             if gone:
-                doom([(path, name)])
+                add_pending_deletes([(path, name)])
                 purged.pages += 1
 
 
 class StepSweep:
-    """Finished outbox rows of ended tasks, with the errors on their way.
+    """Finished outbox rows of ended tasks, with their errors.
 
-    The rows that delivered a result stay until the Gateway has it: they say how far it is.
+    The rows that delivered a result stay until the Gateway has it: they show how far the delivery is.
     """
 
     name = "steps"
@@ -238,7 +238,7 @@ class StepSweep:
         is_old = one_row(oldest, (first, first + _WINDOW - 1))[0] < self._before
         return Window(rows, str(first + _WINDOW - 1) if is_old else None)
 
-    def let_go(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
+    def remove(self, items: Sequence[tuple[Any, ...]], purged: Purged) -> None:
         topics: Counter[str] = Counter()
         sql = (
             "SELECT o.task_id, o.topic FROM outbox o JOIN tasks t ON t.task_id = o.task_id"

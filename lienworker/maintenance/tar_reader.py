@@ -1,4 +1,4 @@
-"""A reader for the archives that we write: plain files in a tar, packed by gzip or not, in constant memory.
+"""A reader for the archives that we write: plain files in a tar, gzipped or not, in constant memory.
 
 `tarfile` reads whatever was ever called tar: xz with a dictionary of gigabytes, sparse files of exabytes, headers of
 any length read at once. An archive may come from a stranger, so only what our own writer makes is read: regular files,
@@ -17,20 +17,21 @@ from lienworker.errors import StoreError
 
 _BLOCK = tarfile.BLOCKSIZE
 _CHUNK = 1 << 20
-#: A path and a size, and what `tarfile` adds of its own accord; a file system takes no path that is longer.
+#: A path and a size, and what `tarfile` adds itself; no file system accepts a longer path.
 _LONGEST_HEADER = 16 * 1024
-#: No backup is packed more than this: raw pages are packed already, and a database has few zeros. gzip does 1,000.
+#: No backup compresses better than this: raw pages are compressed already, and a database has few zeros. gzip can do
+#: 1,000.
 _MOST_PACKED = 200
-#: Up to here that does not matter.
+#: Up to this size the ratio does not matter.
 _HARMLESS = 64 << 20
 
 
 class ArchiveError(StoreError):
-    """The archive is cut off, damaged, or holds what none of ours does."""
+    """The archive is truncated, damaged, or holds what none of ours does."""
 
 
 class _Unpacked:
-    """The bytes of a file, unpacked where it is packed, never more than asked for at a time."""
+    """The bytes of a file, decompressed if necessary, never more than asked for at a time."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -41,7 +42,7 @@ class _Unpacked:
         self._rest = b""
 
     def read(self, size: int) -> bytes:
-        """As many bytes as asked for; fewer only at the end."""
+        """Return as many bytes as asked for; fewer only at the end."""
         pieces, missing = [], size
         while missing and (piece := self._some(min(missing, _CHUNK))):
             pieces.append(piece)
@@ -86,14 +87,14 @@ class Member:
         return piece
 
     def read_all(self, most: int) -> bytes:
-        """The whole content, if it is no longer than `most`."""
+        """Return the whole content, if it is no longer than `most`."""
         if self.size > most:
             raise ArchiveError(f"a file in it has {self.size:,} bytes where {most:,} are allowed")
         return self.read()
 
 
 def tar_members(path: Path) -> Iterator[tuple[str, Member]]:
-    """Every file of an archive with its name, in order. Raise ArchiveError for anything that none of ours has."""
+    """Yield every file of an archive with its name, in order. Raise ArchiveError for anything that none of ours has."""
     try:
         with path.open("rb") as file:
             yield from _members(_Unpacked(file))
@@ -121,7 +122,7 @@ def _members(stream: _Unpacked) -> Iterator[tuple[str, Member]]:
 
 
 def _header_block(stream: _Unpacked) -> bytes:
-    """The next header; nothing where the archive says that it ends."""
+    """Return the next header; empty where the archive says that it ends."""
     block = stream.read(_BLOCK)
     if len(block) < _BLOCK:
         raise ArchiveError("it is cut off")
@@ -140,7 +141,7 @@ def _skip(stream: _Unpacked, n: int) -> None:
 
 
 def _pax_headers(content: bytes) -> dict[str, str]:
-    """Lines such as `30 path=raw/…`, each with its own length in front."""
+    """Parse lines such as `30 path=raw/…`, each preceded by its own length."""
     headers, place = {}, 0
     while content[place : place + 1].strip(b"\0"):
         length = int(content[place : content.index(b" ", place)])

@@ -1,7 +1,7 @@
-"""What keeps a data folder in good order: chores every second or so, and now and then a round that may take minutes.
+"""Keeps a data folder in good order: chores every second or so, and now and then a round that may take minutes.
 
-The round purges what is old and delivered, gives space back and measures the folder. It has a thread of its own: relay,
-heartbeat and uploads must always find a worker's thread free.
+The round purges what is old and delivered, returns space and measures the folder. It runs in its own thread: relay,
+heartbeat and uploads must always find a free worker thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lienworker.store.pending import heal
 #: When the last purge ran, ms.
 LAST_PURGE = "purge_at"
 _PURGE_EVERY_MS = 55 * 60_000
-#: A purge that is not through after so long resumes at the next time, s.
+#: A purge that is not finished after this long resumes at the next round, s.
 _LONGEST = 240.0
 #: Measuring a large folder takes a while: at most this share of the time is spent on it.
 _SHARE = 0.02
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Chores:
-    """What has to be looked at every second or so; one set a process."""
+    """What has to be checked every second or so; one set per process."""
 
     folder: DataFolder
     settings: Settings
@@ -47,7 +47,7 @@ class Chores:
 
     def do(self) -> None:
         self.record_disk_usage()
-        notice_clock_jump()  # first: a clock that was set ahead makes no host dead
+        notice_clock_jump()  # first: a clock that was set ahead must not make a host look dead
         forgive_clock_jumps()
         give_up_dead_hosts(self.settings.host_give_up)
         watch_disk(self.folder, self.settings)
@@ -77,7 +77,7 @@ class Upkeep:
     _next_measure: float = 0.0
 
     def start(self) -> None:
-        """Start a round in a thread of its own, unless one is still at work."""
+        """Start a round in its own thread, unless one is still running."""
         if not self._at_work.locked():
             threading.Thread(target=self._work, name="upkeep", daemon=True).start()
 
@@ -95,7 +95,7 @@ class Upkeep:
             self._at_work.release()
 
     def tidy(self) -> None:
-        """One round: the purge about once an hour, what kills left in `pending/`, the size while measuring is cheap."""
+        """Run one round: purge about once an hour, tidy `pending/` after kills, measure while that is cheap."""
         if _is_purge_due():
             end = time.monotonic() + _LONGEST
 
@@ -123,7 +123,7 @@ def _is_purge_due() -> bool:
 def _purge(folder: DataFolder, settings: Settings, pace: Pace) -> None:
     try:
         purged = purge(Keep.of(settings), folder, pace, remembering=True)
-    except BusyError:  # a backup, or a person's own purge: the next time will do
+    except BusyError:  # a backup, or a purge by hand: the next round will do
         return
     with write("purge_noted"):
         set_fact(LAST_PURGE, str(now_ms()))

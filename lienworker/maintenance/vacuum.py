@@ -1,4 +1,4 @@
-"""Returning to the disk what deleted rows have left in the database: bit by bit, or the whole file at once."""
+"""Returning the space of deleted rows to the disk: bit by bit, or by rewriting the whole file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lienworker.db.database import database, execute, one_row, write
 from lienworker.errors import StoreError
 from lienworker.maintenance.disk_limits import database_size, free_mb
 
-#: Free pages that stay: giving everything back would mean taking it again a moment later.
+#: Free pages to keep: returning all of them would mean allocating them again a moment later.
 _SLACK_PAGES = 2000
 _SLACK_SHARE = 0.1
 #: How long a step may keep other writers waiting, s.
@@ -20,17 +20,17 @@ _MB = 1_000_000
 
 
 def can_shrink() -> bool:
-    """Whether this file gives space back bit by bit; one from before that was so needs one full vacuum."""
+    """Return whether this file can shrink bit by bit; one from an old version needs one full vacuum first."""
     return bool(one_row("PRAGMA auto_vacuum")[0] == _INCREMENTAL)
 
 
 def free_pages() -> tuple[int, int]:
-    """Pages that hold nothing, and pages in all."""
+    """Return the number of free pages, and of all pages."""
     return int(one_row("PRAGMA freelist_count")[0]), int(one_row("PRAGMA page_count")[0])
 
 
 def shrink_a_bit() -> bool:
-    """Gives some free pages back to the disk, in a transaction of milliseconds; True when there is more to give."""
+    """Return some free pages to the disk, in a transaction of milliseconds; return whether there are more."""
     free, total = free_pages()
     if not can_shrink() or free <= max(_SLACK_PAGES, total * _SLACK_SHARE):
         return False
@@ -44,12 +44,12 @@ def shrink_a_bit() -> bool:
 
 
 def checkpoint() -> None:
-    """Brings the log into the file as far as nobody is in the way; waits for nobody."""
+    """Move the log into the file as far as nobody is in the way; do not wait."""
     execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def vacuum(folder: DataFolder) -> tuple[int, int]:
-    """Writes the whole file anew, as small as it can be; gives its size before and after. Nobody else may be at it."""
+    """Rewrite the whole file as small as possible; return its size before and after. Nobody else may be using it."""
     before = database_size(folder)
     if shutil.disk_usage(folder.root).free < 2 * before:
         raise StoreError(

@@ -28,7 +28,7 @@ class Archive:
 
 
 def archive_pending(folder: DataFolder, *, compress: bool) -> Archive | None:
-    """One archive of all pending files; None when there is none. A crash on the way leaves the files where they are."""
+    """Archive all pending files; return None when there are none. A crash in between leaves the files in place."""
     files = sorted(path for path in folder.pending.glob("*.json") if path.is_file())
     if not files:
         return None
@@ -37,14 +37,12 @@ def archive_pending(folder: DataFolder, *, compress: bool) -> Archive | None:
     aside = path.with_name(f".{path.name}.part")
     hashes = _pack(files, aside, compress)
     if broken := _verify(aside, hashes):
-        logger.warning("%s is no result any more; the pending files are made again", folder.pending / broken)
+        logger.warning("%s is no longer a result; the pending files are rebuilt", folder.pending / broken)
         rebuild(folder)
         files = [path for path in files if path.is_file()]
         if _verify(aside, _pack(files, aside, compress)):
             aside.unlink()
-            raise StoreError(
-                f"{folder.pending / broken} cannot be read and cannot be made again; nothing was archived."
-            )
+            raise StoreError(f"{folder.pending / broken} cannot be read and cannot be rebuilt; nothing was archived.")
     rename(aside, path, "archive")
     fsync_folder(folder.archive)
     with write("archive"):
@@ -68,7 +66,7 @@ def _pack(files: list[Path], aside: Path, compress: bool) -> dict[str, str]:
 
 
 def _verify(aside: Path, hashes: dict[str, str]) -> str | None:
-    """Reads the archive back from disk: every file is in it, whole. Gives the name of one that is no result."""
+    """Read the archive back from disk: every file must be in it, intact. Return the name of one that is no result."""
     found, broken = {}, None
     with tarfile.open(aside) as archive:
         for member in archive:
@@ -79,7 +77,7 @@ def _verify(aside: Path, hashes: dict[str, str]) -> str | None:
             found[member.name] = hashlib.sha256(content).hexdigest()
     if found != hashes:
         aside.unlink()
-        raise StoreError("The archive does not hold what was put into it; the pending files were left where they are.")
+        raise StoreError("The archive does not match the pending files, which were left in place.")
     return broken
 
 

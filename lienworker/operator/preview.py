@@ -1,4 +1,4 @@
-"""A page for somebody who only wants to look at it: from a file or from its address; nothing is stored."""
+"""A page only to look at, from a file or from its address; nothing is stored."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from lienworker.steps.runtime import make_fetcher
 _TYPES = {".json": "application/json", ".csv": "text/csv", ".txt": "text/plain"}
 
 
-def page_from_file(path: Path) -> Page:
-    """A saved page, or one of the store's own (`.html.gz`)."""
+def page_from_file(path: Path, url: str = "") -> Page:
+    """Read a saved page, or one of the store's own (`.html.gz`); `url` is where it came from."""
     try:
         body = path.read_bytes()
         body = gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
     except (OSError, EOFError, zlib.error) as problem:
         raise InputError(f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}.") from None
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    return Page("", body, _TYPES.get(suffix.lower(), ""))
+    return Page(url, body, _TYPES.get(suffix.lower(), ""))
 
 
 def page_from_url(settings: Settings, url: str) -> Page:

@@ -1,4 +1,4 @@
-"""Stored pages through today's parsers: nothing is fetched, and only what has changed goes out again."""
+"""Parse stored pages with the current parsers: nothing is fetched, and only what has changed is delivered again."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import Any
 
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import write
-from lienworker.errors import PageError, StoreError
+from lienworker.errors import PageError, StoreError, as_value
 from lienworker.outbox.outcomes import as_row, begin_generation
 from lienworker.outbox.rows import Claimed
 from lienworker.platforms import Page, ParsedPage, Registry
 from lienworker.platforms.catalog.guarded import parse_guarded
 from lienworker.steps import drift
+from lienworker.steps.ranges import UsualSizes
 from lienworker.steps.scrape import Scraped, deliver, result_of, show_pending, sightings, target_of
 from lienworker.store import tasks
 from lienworker.store.history import Place
@@ -36,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has done so far. `failed` pages gave no record; what was stored of them stays."""
+    """What a run has done so far. `failed` pages yielded no record; what was stored of them stays."""
 
     pages: int = 0
     changed: int = 0
@@ -50,7 +51,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """A stored page with what it gives today and what is stored of it."""
+    """A stored page with what the parser makes of it now and what is stored of it."""
 
     scraped: Scraped
     status: str
@@ -72,7 +73,7 @@ class Reparse:
 
     def work(self, progress: Callable[[int, int], None] = lambda done, total: None) -> Tally:
         ids = tasks_with_pages(self._wanted)
-        if ids and not self._dry_run:  # a run without a page tells nobody anything
+        if ids and not self._dry_run:  # a run without pages is not worth recording
             self.run_id = start_run("reparse", self._wanted.in_words())
         for start in range(0, len(ids), _GROUP):
             self._take([item for item in map(self._reread, ids[start : start + _GROUP]) if item])
@@ -84,7 +85,7 @@ class Reparse:
         return self.tally
 
     def _reread(self, task_id: str) -> Reread | None:
-        """None where the task has moved on meanwhile, or where its page belongs to another platform."""
+        """Parse a page again; return None where the task has moved on, or its page belongs to another platform."""
         found = as_row(task_id)
         if found is None or found[1] not in ("completed", "failed"):
             return None
@@ -105,7 +106,7 @@ class Reparse:
             return False
         if before is None:
             return True
-        new = result_of(self._registry, scraped)
+        new = result_of(self._registry, scraped, UsualSizes())
         if any(getattr(new, name) != before[name] for name in _ABOUT):
             return True
         return bool(json.loads(json.dumps(new.data)) != before["data"])
@@ -116,7 +117,7 @@ class Reparse:
             read = Page(page.url, body, page.content_type, page.charset, page.status)
             return parse_guarded(self._registry, read, target_of(row))
         except PageError as problem:
-            return problem
+            return as_value(problem)
         except StoreError as problem:
             return PageError("raw_page_damaged", str(problem))
 
@@ -125,8 +126,13 @@ class Reparse:
             self._count(item)
         if self._dry_run or not group:
             return
-        # Made once: the file for people says the very same as the row, to the millisecond.
-        made = {item.scraped.row.task_id: result_of(self._registry, item.scraped) for item in group if item.has_changed}
+        # Made once: the file for people must equal the row, to the millisecond.
+        usual = UsualSizes()
+        made = {
+            item.scraped.row.task_id: result_of(self._registry, item.scraped, usual)
+            for item in group
+            if item.has_changed
+        }
         for changed in made.values():
             show_pending(self._folder, changed)
         with write("reparse"):
@@ -149,7 +155,7 @@ class Reparse:
             self._seen[sighting.place].append((item.scraped.page.fetched_at, sighting.mask))
 
     def _store(self, item: Reread, changed: NewResult | None) -> bool:
-        """False where somebody was quicker: a refresh knows better, and what a purge has let go of cannot be sent."""
+        """Store a changed result; return False where a refresh was quicker or a purge has removed the page."""
         row, page, outcome = item.scraped.row, item.scraped.page, item.scraped.outcome
         now = as_row(row.task_id)
         if now is None or (now[0].generation, now[1]) != (row.generation, item.status):
@@ -166,11 +172,11 @@ class Reparse:
             tasks.mark_completed(row.task_id)
             deliver([(again, stored)])
             for sighting in sightings([item.scraped]):
-                drift.keep_back(sighting)
+                drift.hold_uploads(sighting)
         return True
 
     def _put_back(self, late: list[Reread]) -> None:
-        """The file for people is again what is stored."""
+        """Restore the files for people to what is stored."""
         for item in late:
             stored = result(item.scraped.row.task_id)
             if stored and stored["json_path"]:
@@ -178,7 +184,7 @@ class Reparse:
 
 
 def _is_healed(place: Place, seen: list[tuple[str, int]]) -> bool:
-    """Whether a paused county goes on: its newest pages decide, for older ones were whole all the time."""
+    """Return whether a paused county resumes: its newest pages decide, since older ones were never affected."""
     return drift.resume(place, [mask for _, mask in sorted(seen)])
 
 

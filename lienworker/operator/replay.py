@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from dramatiq.asyncio import EventLoopThread
 
-from lienworker.operator.rows import RowFilter, fates_of, find_ids, ready_for_replay
+from lienworker.operator.rows import RowFilter, fates_of, find_ids, raw_files_of, ready_for_replay
+from lienworker.outbox.states import NEVER_SENDABLE
 from lienworker.outbox.uploads import Chosen, Claim, waits_as_asked
 from lienworker.settings import Settings
 from lienworker.steps.runtime import running
@@ -38,9 +39,20 @@ class Replayed:
         return self.delivered == self.total
 
 
-def rows_to_replay(wanted: RowFilter, *, include_held: bool) -> list[int]:
-    """What is meant. A result whose raw file was discarded can never go, so it is left where it is."""
-    return find_ids(wanted, _STATES, _ALL_HELD if include_held else _USUAL, but_not="raw_discarded")
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """The rows to replay; `along` of them are raw files that nobody named, but that named results wait for."""
+
+    ids: list[int]
+    along: int
+
+
+def rows_to_replay(wanted: RowFilter, *, include_held: bool) -> Meant:
+    """What is meant. What can never be sent is left where it is; a result takes its raw file along."""
+    reasons = _ALL_HELD if include_held else _USUAL
+    named = find_ids(wanted, _STATES, reasons, but_not=NEVER_SENDABLE)
+    ids = sorted({*named, *raw_files_of(named, reasons)})
+    return Meant(ids, len(ids) - len(named))
 
 
 def replay(settings: Settings, ids: list[int], wanted: RowFilter, show: Callable[[int, int], None]) -> Replayed:

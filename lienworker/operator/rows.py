@@ -1,6 +1,6 @@
-"""What people do to rows on their way to the Gateway: find them, hold, release, discard, make them ready for a replay.
+"""What people do to rows to be sent to the Gateway: find, hold, release, discard, make them ready for a replay.
 
-Each action changes only what it names, says how many rows that were, and is in the audit.
+Each action changes only what it names, returns how many rows that was, and is in the audit.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import all_rows, dict_rows, one_row, write
 from lienworker.outbox import breaker, transitions
-from lienworker.outbox.outcomes import held_or_waiting
-from lienworker.outbox.states import UPLOADS, State, sql_list
+from lienworker.outbox.outcomes import held_or_waiting, report_given_up
+from lienworker.outbox.states import NEVER_SENDABLE, UPLOADS, State, sql_list
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.store.audit import record_action
 
 _UPLOADS = sql_list(UPLOADS)
-#: Rows in one transaction, so that workers get their turn in between.
+#: Rows in one transaction, so that workers can write in between.
 _CHUNK = 1000
-#: What each verb can be done to.
+#: Which states each verb applies to.
 STATES_OF: dict[str, tuple[State, ...]] = {
     "replay": (State.WAITING, State.PARKED, State.HELD),
     "hold": (State.WAITING,),
@@ -32,7 +32,7 @@ STATES_OF: dict[str, tuple[State, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """What rows are looked for by; what is None does not count."""
+    """What to look for; a criterion that is None is ignored."""
 
     ids: tuple[int, ...] = ()
     state: str | None = None
@@ -92,48 +92,65 @@ def find_rows(wanted: RowFilter, limit: int, *, oldest_first: bool = False) -> l
 
 
 def find_ids(
-    wanted: RowFilter, states: Sequence[str], reasons: Sequence[str] | None = None, *, but_not: str = ""
+    wanted: RowFilter,
+    states: Sequence[str],
+    reasons: Sequence[str] | None = None,
+    *,
+    but_not: Sequence[str] = (),
 ) -> list[int]:
-    """The ids of rows that fit and are in one of these states (held ones for one of these reasons)."""
+    """Return the ids of matching rows in one of these states (held ones for one of these reasons)."""
     condition, values = _conditions(wanted)
     sql = (
         f"SELECT o.id FROM outbox o JOIN tasks t ON t.task_id = o.task_id WHERE {condition}"
-        " AND o.state IN (SELECT value FROM json_each(?)) AND coalesce(o.reason, '') <> ?"
+        " AND o.state IN (SELECT value FROM json_each(?))"
+        " AND coalesce(o.reason, '') NOT IN (SELECT value FROM json_each(?))"
         " AND (o.state <> 'held' OR ? IS NULL OR o.reason IN (SELECT value FROM json_each(?))) ORDER BY o.id"
     )
     chosen = json.dumps(list(reasons)) if reasons is not None else None
-    return [
-        row[0] for row in all_rows(sql, (*values, json.dumps(list(states)), but_not or "-", chosen, chosen or "[]"))
-    ]
+    lists = (json.dumps(list(states)), json.dumps(list(but_not)), chosen, chosen or "[]")
+    return [row_id for (row_id,) in all_rows(sql, (*values, *lists))]
 
 
-def left_out_by(verb: str) -> str:
-    """The reason that makes a verb pointless for a row.
+def raw_files_of(ids: Sequence[int], reasons: Sequence[str]) -> list[int]:
+    """Return the rows of the raw files that these results wait for (held ones for one of these reasons)."""
+    sql = (
+        "SELECT raw.id FROM json_each(?) chosen JOIN outbox mine ON mine.id = chosen.value"
+        " AND mine.topic = 'upload_result' JOIN outbox raw ON raw.task_id = mine.task_id"
+        " AND raw.generation = mine.generation AND raw.topic = 'upload_raw' AND (raw.state IN ('waiting', 'parked')"
+        " OR raw.state = 'held' AND raw.reason IN (SELECT value FROM json_each(?))) ORDER BY raw.id"
+    )
+    return [row_id for (row_id,) in all_rows(sql, (json.dumps(list(ids)), json.dumps(list(reasons))))]
 
-    A result whose raw file was discarded can never go, and what standalone holds stays held while it is standalone.
+
+def left_out_by(verb: str) -> tuple[str, ...]:
+    """Return the reasons that make a verb pointless for a row.
+
+    What can never be stored is not sent, and what standalone holds stays held while it is standalone.
     """
-    return {"replay": "raw_discarded", "release": held_or_waiting()[1] or ""}.get(verb, "")
+    standalone = held_or_waiting()[1]
+    return {"replay": NEVER_SENDABLE, "release": (standalone,) if standalone else ()}.get(verb, ())
 
 
 def ids_for(verb: str, wanted: RowFilter) -> list[int]:
-    """The rows that fit and that the verb does something to."""
+    """Return the matching rows that the verb changes."""
     return find_ids(wanted, STATES_OF[verb], but_not=left_out_by(verb))
 
 
 def why_not_sent(row_id: int) -> str | None:
-    """Why a row that was named is not among those to replay; None for one that the Gateway has, or needs no more."""
+    """Return why a named row is not among those to replay; None for one that the Gateway has or no longer needs."""
     found = one_row("SELECT topic, state, reason FROM outbox WHERE id = ?", (row_id,))
     if found is None:
         return f"There is no row {row_id}. `lienworker outbox list` shows what there is."
     topic, state, reason = found
     if topic not in ENDPOINTS:
-        return f"Row {row_id} is no upload ({topic})."
+        return f"Row {row_id} is not an upload ({topic})."
     if state in {State.DELIVERED, State.SUPERSEDED}:
         return None
     rest = {
         State.HELD: "; `--include-held` sends it",
         State.LEASED: "; another process is sending it",
         State.WAITING: ", and the other options leave it out",
+        State.PARKED: " and can never be sent as it is; `lienworker tasks retry --all` makes new results",
     }
     return f"Row {row_id} is {state}{f' ({reason})' if reason else ''}{rest.get(state, '')}."
 
@@ -143,24 +160,55 @@ def hold_rows(ids: Sequence[int], what: str) -> int:
 
 
 def release_rows(ids: Sequence[int], what: str) -> int:
-    """They may go. In standalone mode nothing does: there they are held as all else is, and go with it."""
+    """Release rows. In standalone mode they become held like everything else, and are sent with it."""
     return _change(ids, "release", what, lambda chunk: transitions.release_uploads(chunk, *held_or_waiting()))
 
 
 def discard_rows(ids: Sequence[int], what: str) -> int:
-    """Rows that a person gives up. A result is never sent without its raw file: it is parked if that is discarded."""
-    return _change(ids, "discard", what, transitions.discard)
+    """Discard rows. A result is never sent without its raw file: it is parked if that is discarded.
+
+    The tasks of results that will never go are failed at the Gateway, where they would stay booked.
+    """
+    return _change(ids, "discard", what, _discard)
+
+
+_GIVEN_UP = """
+SELECT result.task_id, result.generation,
+    CASE WHEN mine.topic = 'upload_raw' THEN 'raw_discarded' WHEN mine.state = 'parked' THEN mine.reason
+    ELSE 'discarded' END
+FROM json_each(?) chosen JOIN outbox mine ON mine.id = chosen.value AND mine.state IN ('waiting', 'held', 'parked')
+JOIN outbox result ON result.task_id = mine.task_id AND result.generation = mine.generation
+    AND result.topic = 'upload_result' AND result.state IN ('waiting', 'held', 'parked')
+WHERE mine.topic IN ('upload_raw', 'upload_result') ORDER BY mine.topic = 'upload_raw', result.id
+"""
+
+
+def _discard(ids: Sequence[int]) -> int:
+    given_up = all_rows(_GIVEN_UP, (json.dumps(list(ids)),))
+    n = transitions.discard(ids)
+    for task_id, generation, reason in given_up:
+        report_given_up(task_id, generation, reason or "discarded")
+    return n
 
 
 def ready_for_replay(ids: Sequence[int], what: str) -> int:
-    """A person asks for these now: they wait, forgiven, and every breaker probes at once.
+    """Make rows due, forgiven, since a person asks for them now, and let every breaker probe at once.
 
-    A result whose raw file was discarded stays parked: it would wait for ever, without a reason.
+    What can never be sent stays parked.
     """
     n = _change(ids, "replay", what, transitions.replay)
     with write("replay_probe"):
         breaker.probe_now()
     return n
+
+
+def replay_with_raw_files(ids: Sequence[int], what: str) -> int:
+    """The same for rows of which no more is known: a result takes the raw file along that it waits for.
+
+    Where somebody holds that, the result waits for it.
+    """
+    along = set(raw_files_of(ids, ("standalone",))) - set(ids)
+    return ready_for_replay([*ids, *sorted(along)], what)
 
 
 def _change(ids: Sequence[int], action: str, what: str, transition: Callable[[Sequence[int]], int]) -> int:
@@ -177,7 +225,7 @@ def _change(ids: Sequence[int], action: str, what: str, transition: Callable[[Se
 
 
 def fates_of(ids: Sequence[int]) -> dict[str, int]:
-    """How many of these rows are in which state."""
+    """Return how many of these rows are in which state."""
     counts: dict[str, int] = {}
     for start in range(0, len(ids), 10_000):
         sql = "SELECT state, count(*) FROM outbox WHERE id IN (SELECT value FROM json_each(?)) GROUP BY 1"
@@ -187,11 +235,11 @@ def fates_of(ids: Sequence[int]) -> dict[str, int]:
 
 
 def lanes_in_figures() -> list[dict[str, Any]]:
-    """Each lane to the Gateway: how much in which state, and how old the oldest that waits is."""
+    """Return for each lane to the Gateway how many rows are in which state, and the age of the oldest waiting one."""
     lanes = []
     for topic, endpoint in ENDPOINTS.items():
         counts = dict(all_rows("SELECT state, n FROM tally WHERE kind = 'outbox' AND topic = ? AND n > 0", (topic,)))
-        # To the minute, from the kept table: looking for it among a million rows takes seconds.
+        # To the minute, from the kept table: searching a million rows takes seconds.
         minute = one_row("SELECT min(minute) FROM waiting_since WHERE topic = ? AND host = '' AND n > 0", (topic,))[0]
         # What it surely has waited: from the end of its minute on.
         age = max(0, now_ms() // 1000 - minute * 60 - 59) if minute else None

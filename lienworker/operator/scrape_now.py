@@ -1,4 +1,4 @@
-"""Scraping one URL in the caller's own process: the same steps and the same transactions as in a worker."""
+"""Scrape one URL in the caller's own process, with the same steps and transactions as in a worker."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lienworker.outbox.claims import claim_task
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import register_task
 from lienworker.outbox.rows import Claimed
-from lienworker.outbox.storage_watch import words_of
+from lienworker.outbox.storage_watch import refusal_message
 from lienworker.platforms import Page, registry_with
 from lienworker.settings import Settings
-from lienworker.steps.drift import let_go
+from lienworker.steps.drift import release_page
 from lienworker.steps.fetch import FetchLoop
 from lienworker.steps.runtime import Runtime, running
 from lienworker.steps.scrape import scrape_row, store_scrapes
@@ -36,7 +36,7 @@ _SHOWN_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """What came of it. `seen` is the text of the page, for somebody who wonders why it gave nothing."""
+    """The outcome. `seen` is the text of the page, for a person who wonders why it yielded nothing."""
 
     task: dict[str, Any]
     result: dict[str, Any] | None
@@ -48,21 +48,21 @@ class ByHand:
 
 
 def queue_url(settings: Settings, url: str, platform: str | None) -> str:
-    """Adds the task and leaves it to the stack; a known one goes round again."""
+    """Add the task and leave it to the stack; a known one is started again."""
     open_store(settings.data_dir)
     registry = registry_with(settings.platforms_folder)
     task = NewTask(source="cli", url=checked_url(url), platform=platform)
     parser = registry.get(platform) if platform else registry.for_url(url)
     politeness = Politeness(parser.delay, parser.concurrency) if parser else None
     register_task(task, refresh=True, politeness=politeness)
-    let_go(task.task_id)
+    release_page(task.task_id)
     return task.task_id
 
 
 def scrape_now(settings: Settings, url: str, platform: str | None) -> ByHand:
-    """Fetches, parses and stores, and waits for it. A running stack may be quicker at a step; that is as good."""
+    """Fetch, parse and store a page, and wait for it. A running stack may do a step first; that is as good."""
     task_id = queue_url(settings, url, platform)
-    settings = replace(settings, fetch_attempts=1)  # somebody waits: what fails is said at once
+    settings = replace(settings, fetch_attempts=1)  # a person waits: a failure is reported at once
     loop = EventLoopThread(logging.getLogger(__name__))
     loop.start()
     try:
@@ -87,11 +87,11 @@ def _work_to_the_end(here: Runtime, task_id: str) -> None:
 
 
 def _fetch(here: Runtime, row: Claimed, token: str) -> None:
-    """A person waits, and would wait for ever for what cannot be stored: say so."""
+    """Fetch a page; report at once what cannot be stored, since a person waits and would wait forever."""
     loop = FetchLoop(here.fetch, here.lane(token))
     loop.run_row(row)
     if loop.refused:
-        raise StoreError(words_of(here.folder, loop.refused).partition(";")[0] + ".")
+        raise StoreError(refusal_message(here.folder, loop.refused).partition(";")[0] + ".")
 
 
 def _outcome(folder: DataFolder, task_id: str) -> ByHand:
@@ -109,7 +109,7 @@ def _outcome(folder: DataFolder, task_id: str) -> ByHand:
 
 
 def _visible_text(page: Page) -> str:
-    """What a person would read on the page, without scripts and tags."""
+    """Return what a person would read on the page, without scripts and tags."""
     if page.is_json:
         return page.text[:_SHOWN_CHARACTERS]
     words = page.selector.xpath("//body//text()[not(ancestor::script) and not(ancestor::style)]").getall()

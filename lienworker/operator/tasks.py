@@ -15,7 +15,7 @@ from lienworker.outbox.states import Topic
 from lienworker.store import tasks
 from lienworker.store.audit import record_action
 
-#: Tasks in one transaction, so that workers get their turn in between.
+#: Tasks in one transaction, so that workers can write in between.
 _CHUNK = 500
 
 
@@ -28,12 +28,12 @@ class Done:
 
 
 def retry_tasks(task_ids: Sequence[str], what: str) -> Done:
-    """Another round for failed and expired tasks; others are left as they are."""
+    """Start failed and expired tasks again; others are left as they are."""
     return _in_chunks(task_ids, "retry", what, _retry)
 
 
 def cancel_tasks(task_ids: Sequence[str], what: str) -> Done:
-    """Ends tasks that wait. One that a worker has in hand is left: its page is on the way."""
+    """End waiting tasks. One that a worker holds is left alone: its page is being fetched."""
     return _in_chunks(task_ids, "cancel", what, _cancel)
 
 

@@ -1,4 +1,4 @@
-"""When to try again. Pure decisions: attempt, error and chance go in, a decision comes out."""
+"""When to try again. Pure decisions: they take the attempt, the error and a random number, and return a decision."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _LONGEST_COOLING = 300.0
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """Once more, after so many milliseconds."""
+    """Try once more after this many milliseconds."""
 
     after_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """It has had its tries."""
+    """No tries are left."""
 
 
 def decide(
     attempts: int, most: int, first_delay: float, *, retryable: bool, chance: float | None = None
 ) -> TryAgain | GiveUp:
-    """After the `attempts`-th failed try: try again, four times as late each time, or give up."""
+    """Decide what follows the `attempts`-th failed try: another one, four times as late each time, or giving up."""
     if not retryable or attempts >= most:
         return GiveUp()
     seconds = min(_LONGEST_RETRY, first_delay * 4 ** min(attempts - 1, 20))
@@ -47,12 +47,12 @@ class RetryPolicy:
 
 
 def cooling_ms(failures: int, retry_after: float | None, chance: float | None = None) -> int:
-    """How long a host cools after its n-th failure in a row; what it asked for counts, if that is longer."""
+    """Return how long a host cools after its n-th failure in a row: at least as long as it asked for."""
     own = min(_LONGEST_COOLING, _FIRST_COOLING * 2 ** min(failures - 1, 20)) * _jitter(chance)
-    asked = retry_after if retry_after is not None and retry_after >= 0 else 0.0  # nor is it NaN then
+    asked = retry_after if retry_after is not None and retry_after >= 0 else 0.0  # this comparison also rules out NaN
     return int(1000 * max(own, min(asked, LONGEST_RETRY_AFTER)))
 
 
 def _jitter(chance: float | None) -> float:
-    """A factor from 0.8 to 1.2, so that what failed together does not come back together."""
+    """Return a factor from 0.8 to 1.2, so that what failed together does not retry together."""
     return 0.8 + 0.4 * (random.random() if chance is None else chance)  # dice, not secrets  # noqa: S311 # nosec B311

@@ -1,4 +1,4 @@
-"""Nothing is dropped: what was added is there in some state, or was purged on purpose."""
+"""Nothing is dropped: every row that was added is in some state, or was purged on purpose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lienworker.store.counts import OUTBOX_STATES
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The two sides for one topic."""
+    """Both sides of the account for one topic."""
 
     topic: str
     added: int
@@ -29,7 +29,7 @@ class Balance:
 
 
 def balances() -> list[Balance]:
-    """Counts the rows themselves, not the tallies: this is the check, so it trusts nothing."""
+    """Return both sides by topic, counting the rows themselves, not the tallies: a check must not trust them."""
     counters = {(name, topic): n for name, topic, n in all_rows("SELECT name, topic, n FROM counters")}
     rows = {
         (topic, state): n for topic, state, n in all_rows("SELECT topic, state, count(*) FROM outbox GROUP BY 1, 2")
@@ -48,7 +48,7 @@ def balances() -> list[Balance]:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A table that triggers keep and that the rows themselves can make again."""
+    """A table that triggers keep and that can be rebuilt from the rows."""
 
     name: str
     kept: str
@@ -124,12 +124,12 @@ _TALLIES = (
         ),
     ),
 )
-#: The tables behind the tallies: a salvage does not copy them, it counts again.
+#: The tables behind the tallies: a salvage does not copy them but counts again.
 TALLY_TABLES = frozenset({"tally", "backlog", "waiting_since", "set_aside", "failed_tasks"})
 
 
 def wrong_tallies() -> list[str]:
-    """What triggers keep against the rows; each difference as a sentence."""
+    """Compare what triggers keep with the rows; return each difference as a sentence."""
     wrong = []
     for tally in _TALLIES:
         said, true = dict(all_rows(tally.kept)), dict(all_rows(tally.counted))
@@ -142,16 +142,16 @@ def wrong_tallies() -> list[str]:
 
 
 def count_again() -> None:
-    """Makes every tally from the rows. Part of a larger transaction."""
+    """Rebuild every tally from the rows. Part of a larger transaction."""
     for tally in _TALLIES:
         for statement in tally.again:
             execute(statement)
 
 
 def book_losses() -> int:
-    """After a damage: rows that are gone count as purged, rows that nobody counted as added. Gives their number.
+    """Book what damage did: missing rows count as purged, unaccounted rows as added; return how many.
 
-    The balance is never derived otherwise; the audit keeps what was booked here. Part of a larger transaction.
+    Nothing else adjusts the balance, and the audit records what was booked here. Part of a larger transaction.
     """
     booked = 0
     for side in balances():

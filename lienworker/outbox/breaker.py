@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from lienworker.db.clock import now_ms, rfc3339
-from lienworker.db.database import dict_rows, execute, one_row, storable
+from lienworker.db.clock import now_ms, rfc3339, to_ms
+from lienworker.db.database import all_rows, dict_rows, execute, execute_many, one_row, storable
 from lienworker.outbox.backoff import LONGEST_RETRY_AFTER
 
 #: A probe whose process died is taken for failed after this long.
 _PROBE_MS = 120_000
 _LONGEST = 300.0
+#: No connection, or one that broke: the destination is away or restarts; it is looked for after so long at first, s.
+NOBODY_THERE, _SOON = ("down", "reset"), 3.0
 #: A pause that nobody gave a length for, and the shortest one: 0 s, taken at its word, would be a busy loop. In s.
 _USUAL_PAUSE, _SHORTEST_PAUSE = 5.0, 1.0
 #: So long the last calls speak for the destination; what they say is old news then, ms.
@@ -109,6 +111,20 @@ class Known:
     closes_on_answer: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """An endpoint that takes nothing: since when, and why, in the words of the last failure."""
+
+    since_ms: int
+    words: str
+
+
+def outage(endpoint: str) -> Outage | None:
+    """Return why a breaker is open; None where it is closed."""
+    row = one_row("SELECT since, words FROM breakers WHERE endpoint = ? AND is_open = 1", (endpoint,))
+    return Outage(to_ms(row[0]) if row[0] else now_ms(), row[1] or "") if row else None
+
+
 def known(endpoint: str) -> Known:
     """Return what is known of an endpoint. Part of a larger transaction."""
     now = now_ms()
@@ -152,6 +168,23 @@ def close(endpoint: str) -> None:
     )
 
 
+def probe_others(endpoint: str) -> dict[str, int]:
+    """One endpoint answers again, so perhaps all do: the others probe at once. Part of a larger transaction.
+
+    Not where the token is refused or a pause was asked for: an answer elsewhere changes nothing about that. Return
+    those that probe, and until when they would have waited.
+    """
+    now = now_ms()
+    others = all_rows(
+        "SELECT endpoint, retry_at FROM breakers WHERE is_open = 1 AND is_probing = 0 AND retry_at > ?"
+        " AND endpoint <> ? AND kind NOT IN ('auth', 'rate_limited')",
+        (now, endpoint),
+    )
+    sql = "UPDATE breakers SET retry_at = ? WHERE endpoint = ?"
+    execute_many(sql, [(now, other) for other, _ in others])
+    return dict(others)
+
+
 def pause(endpoint: str, trouble: Failure, first_delay: float) -> int:
     """Open the breaker for exactly what was asked; return the time of the probe. Part of a larger transaction.
 
@@ -177,11 +210,12 @@ def pause(endpoint: str, trouble: Failure, first_delay: float) -> int:
 def record_failure(endpoint: str, trouble: Failure, first_delay: float) -> int:
     """Opens the breaker; gives the time of the next probe. Troubles of calls that were under way together are one."""
     now = now_ms()
-    row = one_row("SELECT is_open, is_probing, failures, retry_at FROM breakers WHERE endpoint = ?", (endpoint,))
-    is_open, is_probing, failures, retry_at = row or (0, 0, 0, 0)
+    sql = "SELECT is_open, is_probing, failures, retry_at, since FROM breakers WHERE endpoint = ?"
+    is_open, is_probing, failures, retry_at, since = one_row(sql, (endpoint,)) or (0, 0, 0, 0, None)
     is_new = is_probing or not is_open
     failures += 1 if is_new else 0
-    next_at = now + delay_ms(max(1, failures), first_delay, trouble.retry_after)
+    away = now - to_ms(since) if since else 0
+    next_at = now + _until_probe_ms(trouble, max(1, failures), first_delay, away)
     next_at = next_at if is_new else max(next_at, retry_at)  # a pause that was asked for is not shortened
     execute(
         "INSERT INTO breakers (endpoint, is_open, retry_at, failures, kind, words, since) VALUES (?, 1, ?, ?, ?, ?, ?)"
@@ -191,6 +225,17 @@ def record_failure(endpoint: str, trouble: Failure, first_delay: float) -> int:
         (endpoint, next_at, failures, trouble.kind, storable(trouble.words), rfc3339(now)),
     )
     return next_at
+
+
+def _until_probe_ms(trouble: Failure, failures: int, first_delay: float, away_ms: int) -> int:
+    """How long until the next probe. A call that finds nobody costs nobody anything, so it is made more often.
+
+    Later it comes after a tenth of the time that the destination has been away: it is found soon after it is back.
+    """
+    if trouble.kind not in NOBODY_THERE:
+        return delay_ms(failures, first_delay, trouble.retry_after)
+    soon = max(min(first_delay, _SOON), away_ms / 10_000)
+    return delay_ms(1, min(soon, _LONGEST), trouble.retry_after)
 
 
 def forgive_absurd_times(now: int, longest_ms: int) -> None:

@@ -1,7 +1,13 @@
-"""Claiming: the best due rows of a lane, within what each host allows, decided in one transaction.
+"""Claiming: take the best due rows of a lane, within what each host allows, in one transaction.
 
-A million rows of one slow host in front cost the others nothing: the backlog table says which hosts have rows of
-which rank, and only hosts that allow a request now are looked at.
+A claim is how a row gets from WAITING to LEASED: an actor that received a token asks for the best rows it may work on,
+and the same transaction selects them, books their start times with their hosts and writes the caller's token into
+them. So two workers never hold one row, and no host is promised to two requests at once. Rank decides first (urgent
+before default, then priority), then which host is free first, then which of its rows has been due longest.
+
+A million rows of one slow host cost the others nothing: the backlog table says which hosts have rows of which rank, and
+only hosts that allow a request now are looked at. Rejected: one queue per host in Redis (it would have to survive a
+wiped Redis), and rows named in the message (a lost or repeated message would lose or repeat work).
 """
 
 from __future__ import annotations
@@ -30,10 +36,10 @@ from lienworker.outbox.rows import ASKED_FOR, NEVER_DUE, Claimed
 from lienworker.outbox.states import UPLOADS, Topic
 from lienworker.store import tasks
 
-#: How long a lease is good for without a sign of life of its holder. It is renewed every few seconds.
+#: How long a lease is good for without a sign of life from its holder. It is renewed every few seconds.
 LEASE_MS = 30_000
 
-#: What a claim reads of a row and of its task, by the names of `Claimed`.
+#: What a claim reads of a row and of its task, in the names of `Claimed`.
 _OF_ROW = (
     "id", "topic", "task_id", "generation", "host", "queue", "priority", "attempts", "payload", "alone", "parcel_key",
 )  # fmt: skip
@@ -61,7 +67,7 @@ SELECT {_ROW} FROM outbox o JOIN tasks t ON t.task_id = o.task_id
 WHERE o.state = 'waiting' AND o.topic = ? AND o.due_at <= ? AND o.id IN (SELECT value FROM json_each(?))
 ORDER BY o.rank, o.due_at LIMIT ?
 """
-# A route cools by itself, and with the site that it leads to (`site_of`, in SQL); spacing is the site's alone.
+# A route cools on its own and with the site that it leads to (`site_of`, in SQL); spacing is the site's alone.
 _SITE = "JOIN hosts s ON s.host = substr(b.host, 1, instr(b.host || ' ', ' ') - 1)"
 _READY = f"""
 SELECT b.host, b.rank, b.waiting, s.delay, s.robots_delay, s.concurrency, s.next_allowed_at
@@ -77,7 +83,7 @@ _RANKS = (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a claim goes by."""
+    """The settings that a claim depends on."""
 
     host_delay: float
     host_concurrency: int
@@ -96,9 +102,9 @@ class _Candidate:
 def claim(
     topic: str, limit: int, token: str, rules: Rules, *, quarantined: bool = True, message_id: str | None = None
 ) -> list[Claimed]:
-    """Takes up to `limit` of the best due rows of a lane.
+    """Take up to `limit` of the best due rows of a lane.
 
-    A row whose holder died once (a suspect) comes alone, and only where `quarantined` are welcome.
+    A row whose holder died once is quarantined: it is claimed in isolation, and only where `quarantined` is true.
     """
     with write("claim"):
         return claim_in_transaction(topic, limit, token, rules, quarantined=quarantined, message_id=message_id)
@@ -107,7 +113,7 @@ def claim(
 def claim_in_transaction(
     topic: str, limit: int, token: str, rules: Rules, *, quarantined: bool, message_id: str | None
 ) -> list[Claimed]:
-    """The same inside the caller's transaction."""
+    """Claim inside the caller's transaction; see `claim`."""
     now = now_ms()
     if is_paused(topic):
         return []
@@ -117,7 +123,7 @@ def claim_in_transaction(
 
 
 def add_claimed(topic: Topic, rows: Sequence[Claimed], message_id: str | None) -> list[Claimed]:
-    """The next step of rows in hand, added and taken by the same hands at once. Inside the caller's transaction."""
+    """Add the next step of rows that the caller holds, already leased to it. Inside the caller's transaction."""
     now = now_ms()
     ids = transitions.add_leased(topic, rows, now + LEASE_MS, message_id)
     return [
@@ -127,7 +133,7 @@ def add_claimed(topic: Topic, rows: Sequence[Claimed], message_id: str | None) -
 
 
 def claim_probe(topic: str, token: str, only: Sequence[int] | None) -> list[Claimed]:
-    """One row to try a destination with: one that has not failed there yet, else the one that waited longest."""
+    """Claim one row to try a destination with: one that has not failed there yet, else the one that waited longest."""
     now = now_ms()
     chosen = None if only is None else json.dumps(list(only))
     row = one_row(_PROBE_ROW, (topic, now, chosen, chosen or "[]"))
@@ -137,7 +143,7 @@ def claim_probe(topic: str, token: str, only: Sequence[int] | None) -> list[Clai
 
 
 def claim_these(topic: str, limit: int, token: str, ids: Sequence[int]) -> list[Claimed]:
-    """Due rows of those that a person has chosen. Inside the caller's transaction."""
+    """Claim the due ones of the rows that a person has chosen. Inside the caller's transaction."""
     now = now_ms()
     rows = all_rows(_CHOSEN_ROWS, (topic, now, json.dumps(list(ids)), limit))
     picked = [_claimed(row, token, now) for row in rows]
@@ -146,7 +152,7 @@ def claim_these(topic: str, limit: int, token: str, ids: Sequence[int]) -> list[
 
 
 def claim_task(task_id: str, topic: str, token: str, rules: Rules) -> Claimed | None:
-    """Takes one task's row of a lane, for somebody who waits for just that task; its host is still paced."""
+    """Claim one task's row of a lane, for a caller that waits for just that task; its host is still paced."""
     with write("claim_task"):
         now = now_ms()
         row = one_row(_ONE_ROW, (task_id, topic))
@@ -183,7 +189,7 @@ def _pick(topic: str, limit: int, token: str, rules: Rules, quarantined: bool, n
 
 
 def _due_rows(topic: str, candidate: _Candidate, now: int, wanted: int, *, quarantined: bool) -> list[tuple[Any, ...]]:
-    """Suspects travel alone: the first row of an empty batch may be one, and then it is the whole batch."""
+    """Return due rows; a quarantined one is isolated: it can only be the first row, and then the only one."""
     place = (topic, candidate.host, candidate.rank)
     rows = all_rows(_DUE_ROWS, (*place, now, quarantined, wanted))
     if not rows:
@@ -194,7 +200,7 @@ def _due_rows(topic: str, candidate: _Candidate, now: int, wanted: int, *, quara
 
 
 def _without_drift(rows: list[tuple[Any, ...]], paused: DriftHolds) -> list[tuple[Any, ...]]:
-    """Rows of a county that was paused while they were on their way here are held instead."""
+    """Leave out, and hold, rows of a county that was paused after they were selected."""
     claimed = ((row, _claimed(row, "", 0)) for row in rows)
     held = {
         row[0]
@@ -228,7 +234,7 @@ def _candidates(topic: str, limit: int, rules: Rules, now: int, touched: dict[st
 
 
 def _note_next_due(place: tuple[str, str, int]) -> None:
-    """Remembers when the rows of a place are due next, so that nobody looks before."""
+    """Record when the rows of a host and rank are due next, so that nobody looks earlier."""
     execute(
         "UPDATE backlog SET not_before = coalesce((SELECT min(due_at) FROM outbox WHERE state = 'waiting'"
         " AND topic = backlog.topic AND host = backlog.host AND rank = backlog.rank), ?)"
@@ -255,12 +261,12 @@ def is_paused(topic: str) -> bool:
 
 
 def is_lane_paused(lane: str) -> bool:
-    """Return whether a person, the Gateway or a guard has paused `intake`, `fetch` or `upload`."""
+    """Return whether an operator, the Gateway or a guard has paused `intake`, `fetch` or `upload`."""
     return one_row("SELECT 1 FROM pauses WHERE lane = ?", (lane,)) is not None
 
 
 def claimable(topic: str, rules: Rules, most: int) -> int:
-    """How many rows of a lane could be claimed now, counted up to `most`."""
+    """Return how many rows of a lane could be claimed now, counted up to `most`."""
     if is_paused(topic):
         return 0
     now = now_ms()
@@ -273,7 +279,7 @@ def claimable(topic: str, rules: Rules, most: int) -> int:
 
 
 def next_due(topic: str) -> int | None:
-    """When a row of a lane that is not due now will be due; None when nothing waits for a time."""
+    """Return when the next row of a lane that is not due yet will be due; None when no row waits for a time."""
     if topic == Topic.FETCH:
         sql = (
             "SELECT min(at) FROM (SELECT max(b.not_before, s.next_allowed_at, h.cooling_until, s.cooling_until) AS at"

@@ -1,9 +1,15 @@
-"""Leases live as long as their holder.
+"""Leases: who holds a row, for as long as that process lives; and turns, which one process takes at a time.
 
-Each process that takes rows is a holder: it keeps a locked file (the kernel frees the lock when it dies, whatever the
-reason) and counts beats in its `workers` row from a thread of its own. A holder whose lock is free is dead; one whose
-beat stands still for LEASE_MS by the watcher's own steady clock is as good as dead (stopped, swapped out). So a jump
-of the wall clock frees nothing, and a slow page's lease is never stolen.
+A lease is a token in a row: the id of its holder and the number of the claim. While a row carries it, only the holder
+may change the row (transitions are fenced by the token), and nobody else claims it. A lease ends in one of three ways:
+the holder ends the row or gives it back, the holder exits, or another process finds the holder dead and frees its rows.
+
+A holder is one process. It proves that it lives in two ways: it keeps a file in `holders/` locked (the kernel releases
+the lock when the process dies, for whatever reason), and it counts beats in its `workers` row from its own thread. A
+holder whose lock is free is dead. One whose beat has not moved for LEASE_MS, by the observer's monotonic clock, is
+treated as dead (stopped, swapped out). So a jump of the wall clock frees nothing, and the lease of a slow page is never
+stolen. Rejected: leases that simply expire at a wall-clock time (a slow page would be fetched twice, and a clock set
+forward would free everything), and process ids (they are reused, and mean nothing in another container).
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ from lienworker.outbox.states import STEPS, State, Topic
 from lienworker.store import tasks
 
 PULSE_SECONDS = 3.0
-#: Holders that a row may outlive before it is found guilty.
+#: How many holders may die with a row before the row is blamed for it.
 MOST_CRASHES = 5
 _AFTER_ACCIDENT_MS = 2_000
 
@@ -36,7 +42,17 @@ logger = logging.getLogger(__name__)
 
 
 class WorkerLease:
-    """This process as a holder of leases. Use as a context manager; one a process."""
+    """This process as a holder of leases: its lock, its heartbeat, and the tokens that it claims rows with.
+
+    A process enters one WorkerLease when it opens the store and leaves it when it stops; steps call `lease()` for a
+    token, claim rows with it, and ask `owns()` before they store what they made. A thread beats every few seconds: it
+    renews the leases of all live tokens and reaps other processes that have died. On exit the remaining rows go back to
+    waiting and nobody is blamed. Where another process took this one for dead (it was stopped for long), it continues
+    under a new id and holds nothing; `owns()` is then false for its old tokens.
+
+    One object per process, not per claim: a process dies as a whole, so one lock and one beat answer for all of its
+    rows.
+    """
 
     def __init__(
         self, folder: DataFolder, kind: str, slots: int, after_beat: Callable[[], None] = lambda: None
@@ -51,7 +67,7 @@ class WorkerLease:
         self._to_free: dict[str, bool] = {}
         self._beating = threading.Lock()
         self._lock: IO[str] | None = None
-        self._suspect = threading.Lock()
+        self._quarantine = threading.Lock()
         self._stop = threading.Event()
         self._watch = Watch(folder, self.id)
         self._thread = threading.Thread(target=self._pulse, name="pulse", daemon=True)
@@ -80,8 +96,8 @@ class WorkerLease:
             )
 
     def _come_back(self) -> None:
-        """Others took us for dead (the process was stopped for long): we go on under a new name, with nothing."""
-        logger.warning("holder %s was taken for dead, it comes back under another name", self.id)
+        """Continue under a new id, holding nothing, after others took this process for dead."""
+        logger.warning("worker %s was taken for dead; it continues under a new id", self.id)
         if self._lock:
             self._lock.close()
         self.id = self._watch.own_id = secrets.token_hex(6)
@@ -89,14 +105,14 @@ class WorkerLease:
 
     @contextmanager
     def lease(self) -> Iterator[str]:
-        """A token to claim rows with; rows claimed with it are renewed until the end of the block."""
+        """Yield a token to claim rows with; rows claimed with it are renewed until the end of the block."""
         token = f"{self.id}.{next(self._numbers)}"
         self._live.add(token)
         blame = later = False
         try:
             yield token
         except Exception as problem:
-            # A full disk or a locked database is no row's fault; what else goes wrong may be.
+            # A full disk or a locked database is no row's fault; any other error may be.
             blame, later = not isinstance(problem, (OSError, *DATABASE_TROUBLE)), True
             raise
         finally:
@@ -104,7 +120,7 @@ class WorkerLease:
             self._give_up(token, blame=blame, later=later)
 
     def _give_up(self, token: str, *, blame: bool, later: bool) -> None:
-        """Frees what a claim still holds; if not even that works now, the next beat tries again."""
+        """Free what a claim still holds; if even that fails, the next beat tries again."""
         try:
             free_token(token, blame=blame, later=later)
             self._to_free.pop(token, None)
@@ -113,21 +129,21 @@ class WorkerLease:
             logger.warning("rows cannot be given back yet: %s", problem, extra={"action": "give_back"})
 
     def owns(self, token: str) -> bool:
-        """Whether claims with this token still count; not after we were taken for dead and came back."""
+        """Return whether this token is still valid; not after this process was taken for dead and came back."""
         return token.startswith(f"{self.id}.")
 
     @contextmanager
     def room_for_quarantined(self) -> Iterator[bool]:
-        """True for one caller at a time: one suspect travels in a process, so that its death names the guilty."""
-        free_place = self._suspect.acquire(blocking=False)
+        """Yield True to one caller at a time: one quarantined row per process, so that a death has one culprit."""
+        is_free = self._quarantine.acquire(blocking=False)
         try:
-            yield free_place
+            yield is_free
         finally:
-            if free_place:
-                self._suspect.release()
+            if is_free:
+                self._quarantine.release()
 
     def beat(self) -> None:
-        """A sign of life, and new time for the leases in hand."""
+        """Prove that this process lives, and renew the leases that it holds."""
         with self._beating:
             self._beat()
         for token, blame in list(self._to_free.items()):
@@ -148,14 +164,14 @@ class WorkerLease:
                 self.beat()
                 self._watch.reap_dead_workers()
                 self._after_beat()
-            except Exception as problem:  # a locked database, a full disk: the next beat may do, and must be tried
+            except Exception as problem:  # a locked database, a full disk: the next beat may succeed, and must be tried
                 logger.warning("pulse failed, will try again: %s", problem, extra={"action": "beat"})
         close()
 
 
 @dataclass
 class Watch:
-    """One process's view of the others: when did it last see each of them move."""
+    """One process's view of the others: when it last saw each of them beat."""
 
     folder: DataFolder
     own_id: str
@@ -163,10 +179,10 @@ class Watch:
     last_look: float = 0.0
 
     def reap_dead_workers(self) -> None:
-        """Frees what dead holders held."""
+        """Free the rows and turns of dead holders."""
         now = time.monotonic()
         if now - self.last_look > LEASE_MS / 2000:
-            self.seen.clear()  # we stood still ourselves: nobody was watched meanwhile, so nobody is judged by it
+            self.seen.clear()  # this process stood still: it watched nobody, so it judges nobody
         self.last_look = now
         beats = dict(all_rows("SELECT holder, beat FROM workers"))
         for (holder,) in all_rows("SELECT holder FROM turns"):
@@ -179,7 +195,7 @@ class Watch:
                 n = free(holder, blame=True)
                 self.seen.pop(holder, None)
                 (self.folder.holders / holder).unlink(missing_ok=True)
-                logger.warning("holder %s is dead; %d rows are free again", holder, n, extra={"action": "reap"})
+                logger.warning("worker %s is dead; %d rows are free again", holder, n, extra={"action": "reap"})
 
     def _is_dead(self, holder: str, beat: int) -> bool:
         if is_unlocked(self.folder, holder):
@@ -193,18 +209,18 @@ class Watch:
 
 
 def reap_dead_workers(folder: DataFolder) -> None:
-    """Frees what processes that are gone had in hand, for somebody who cannot wait until a worker notices."""
+    """Free what dead processes held, for a caller that cannot wait until a worker notices."""
     Watch(folder, own_id="").reap_dead_workers()
 
 
 def living(folder: DataFolder, kind: str) -> list[dict[str, Any]]:
-    """The holders of a kind whose processes live, by their locks; rows of dead ones may still be there."""
+    """Return the holders of a kind whose processes live, by their locks; the table may still list dead ones."""
     rows = dict_rows("SELECT holder, kind, pid, slots, started_at, seen_at FROM workers WHERE kind = ?", (kind,))
     return [row for row in rows if not is_unlocked(folder, row["holder"])]
 
 
 def is_unlocked(folder: DataFolder, holder: str) -> bool:
-    """Whether the process behind a holder is gone: the kernel has freed its lock."""
+    """Return whether a holder's process is gone: the kernel has released its lock."""
     path = folder.holders / holder
     if not path.exists():
         return True
@@ -216,12 +232,12 @@ def is_unlocked(folder: DataFolder, holder: str) -> bool:
 
 
 def anybody_alive(folder: DataFolder) -> bool:
-    """Whether any process works on the folder, with or without a stack around it."""
+    """Return whether any process works on the folder, with or without a stack."""
     return any(not is_unlocked(folder, path.name) for path in folder.holders.glob("*"))
 
 
 def free_token(token: str, *, blame: bool, later: bool) -> None:
-    """Gives back what a claim still holds; after an accident for later, so that it does not turn in circles."""
+    """Free what a claim still holds; after an error with a short delay, so that it does not spin."""
     if not _leased("lease_token = ?", token):
         return
     with write("free_token"):
@@ -239,9 +255,9 @@ def _leased(condition: str, *values: str | int) -> list[dict[str, Any]]:
 
 
 def free(holder: str, *, blame: bool) -> int:
-    """Ends a holder: its rows wait again, its turns are open, its sign of life goes.
+    """Remove a holder: its rows wait again, and its turns are free.
 
-    With blame, each of its rows has lost an attempt and is a suspect from now on: it travels alone.
+    With `blame`, each of its rows loses an attempt and is quarantined: it is claimed in isolation from now on.
     """
     with write("reap"):
         rows = _leased("lease_token > ? AND lease_token < ?", f"{holder}.", f"{holder}/")  # '/' comes after '.'
@@ -254,7 +270,7 @@ def free(holder: str, *, blame: bool) -> int:
 
 
 def free_for(holder: str, guilty: int, words: str) -> None:
-    """Ends a holder on account of one row: that one has lost an attempt, the others wait as if nothing had been."""
+    """Remove a holder because of one row: that row loses an attempt, the others wait as if nothing had happened."""
     with write("hang"):
         for row in _leased("id = ?", guilty):
             _free_row(row, guilty=True, words=words)
@@ -279,17 +295,17 @@ def _free_row(row: dict[str, Any], *, guilty: bool, words: str = "The worker die
         say_failed(row["task_id"], row["topic"], "worker_died")
 
 
-# One at a time: a turn is held by one living process, however many schedulers and stacks there are.
+# One at a time: a turn is taken by one living process, however many schedulers and stacks there are.
 
 
-#: The turns that threads of this process are at.
+#: The turns that threads of this process are taking.
 _running: set[tuple[str, str]] = set()
 _taking = threading.Lock()
 
 
 @contextmanager
 def turn(name: str, holder_id: str) -> Iterator[bool]:
-    """True when the turn is ours until the end of the block. A dead holder's turn is freed with its leases."""
+    """Yield whether the turn is ours until the end of the block. A dead holder's turn is freed with its leases."""
     mine = _take(name, holder_id)
     try:
         yield mine
@@ -310,7 +326,7 @@ def _take(name: str, holder_id: str) -> bool:
 
 
 def _give_up(name: str, holder_id: str) -> None:
-    """Where the database does not take it (a full disk), the turn stays in our name, and we may take it up again."""
+    """Give up a turn; where the database refuses (a full disk), it stays in our name, and we may take it again."""
     _running.discard((name, holder_id))
     try:
         with write("turn_end"):
@@ -320,11 +336,11 @@ def _give_up(name: str, holder_id: str) -> None:
 
 
 def is_taken(name: str, holder_id: str = "") -> bool:
-    """Whether somebody is at it: a living other, or a thread of this process."""
+    """Return whether the turn is taken: by another living process, or by a thread of this one."""
     row = one_row("SELECT holder FROM turns WHERE name = ?", (name,))
     return row is not None and (row[0] != holder_id or (name, holder_id) in _running)
 
 
 def is_held_by(name: str, holder_id: str) -> bool:
-    """Whether the turn is still ours: a process that was stopped for long may have lost it."""
+    """Return whether the turn is still ours: a process that was stopped for long may have lost it."""
     return one_row("SELECT 1 FROM turns WHERE name = ? AND holder = ?", (name, holder_id)) is not None

@@ -1,7 +1,7 @@
-"""What becomes of a row and of its task: the rows that deliver an outcome, and rows that are tried again or given back.
+"""What a step's outcome does to its row and task: rows that deliver it, rows tried again, rows given back.
 
-In standalone mode what would have been sent is held, also for tasks that came from the Gateway earlier. The mode is
-set once a process; until then nothing is sent.
+In standalone mode whatever would have been sent is held, also for tasks that came from the Gateway earlier. The mode is
+set once per process; until then nothing is sent.
 """
 
 from __future__ import annotations
@@ -19,24 +19,32 @@ from lienworker.logs import about_task
 from lienworker.outbox import transitions
 from lienworker.outbox.report_messages import report_words
 from lienworker.outbox.rows import NEVER_DUE, Claimed, Entry
-from lienworker.outbox.states import State, Topic
+from lienworker.outbox.states import NEVER_SENDABLE, State, Topic, sql_list
 from lienworker.store import tasks
 
 _policy = {"held": True}
+_UNTOLD = {State.WAITING, State.LEASED, State.HELD}
 
+_NEVER_SENDABLE = sql_list(NEVER_SENDABLE)
 #: A result on its way (or set aside) closes its task when it arrives; so does one of an earlier round.
-_RESULT_TO_COME = """
-SELECT 1 FROM outbox WHERE task_id = ? AND topic = 'upload_result' AND state IN ('waiting', 'leased', 'held', 'parked')
+_RESULT_TO_COME = f"""
+SELECT 1 FROM outbox WHERE task_id = ? AND topic = 'upload_result' AND (state IN ('waiting', 'leased', 'held')
+    OR state = 'parked' AND coalesce(reason, '') NOT IN {_NEVER_SENDABLE})
+"""
+#: Why the result of a task's last round will never go; none where it went, or another took its place.
+_GIVEN_UP = """
+SELECT o.state, o.reason FROM outbox o JOIN tasks t ON t.task_id = o.task_id AND t.generation = o.generation
+WHERE o.task_id = ? AND o.topic = 'upload_result' AND o.state IN ('parked', 'discarded')
 """
 
 
 def configure(mode: str) -> None:
-    """Says once a process in which mode it works."""
+    """Set the mode of this process."""
     _policy["held"] = mode != "ondemand"
 
 
 def parcel_key(platform: str | None, state: str | None, county: str | None, parcel_id: str | None) -> str | None:
-    """What the Gateway stores by; None where a part is missing, since such a result is never sent."""
+    """Return the key that the Gateway stores a parcel by; None where a part is missing: such a result is never sent."""
     parts = (platform, state, county, parcel_id)
     if not all(parts):
         return None
@@ -44,12 +52,12 @@ def parcel_key(platform: str | None, state: str | None, county: str | None, parc
 
 
 def deliver_result(*rows: tuple[Claimed, str | None]) -> None:
-    """The rows that bring each result to the Gateway, with the result's key."""
+    """Add the rows that bring each result, given with its parcel key, to the Gateway."""
     transitions.add([entry for row, key in rows for entry in deliveries_of(row, key)])
 
 
 def deliveries_of(row: Claimed, key: str | None) -> tuple[Entry, Entry]:
-    """Raw file and result. The result waits until its raw file is acknowledged."""
+    """Return the rows of a raw file and of its result, which waits until the raw file is acknowledged."""
     state, reason = held_or_waiting()
     step = (row.task_id, row.generation, row.queue, row.priority)
     return (
@@ -59,67 +67,79 @@ def deliveries_of(row: Claimed, key: str | None) -> tuple[Entry, Entry]:
 
 
 def report_failure(task_id: str, reason: str) -> None:
-    """A task from the Gateway has failed for good: the Gateway is told, through the outbox like all else.
+    """Tell the Gateway, through the outbox, that one of its tasks has failed for good.
 
     It is told the reason. The sentence for people stays here, since it may name what is inside our network.
     """
     _report(task_id, "fail", report_words(reason))
 
 
+def report_given_up(task_id: str, generation: int, reason: str) -> None:
+    """A result that will never go: its task is failed at the Gateway, unless a newer result is to close it."""
+    if one_row("SELECT 1 FROM tasks WHERE task_id = ? AND generation = ?", (task_id, generation)):
+        _report(task_id, "fail", report_words(reason))
+
+
 def report_completion(task_id: str) -> None:
-    """A task whose result was overtaken by a newer one of the same parcel: only the task is closed."""
+    """Close a task whose result was overtaken by a newer one of the same parcel: only the task is reported."""
     _report(task_id, "complete", "")
 
 
 def close_again(task_id: str) -> None:
-    """The Gateway handed out a task that has ended here: over there it is open, so it is told the end once more.
+    """Close a booking of a task that the Gateway handed out once more; it books a task each time it hands it out.
 
-    A task that is still on its way, or whose result is, will be closed by what is to come.
+    The end of a task that has ended here is reported again. A task in progress, or whose result is still to be
+    delivered, is closed by what is to come, and this booking by a report of its own.
     """
     status, reason = one_row("SELECT status, reason FROM tasks WHERE task_id = ?", (task_id,))
     if status in {"failed", "expired"}:
         _report(task_id, "fail", report_words(reason or ""), again=True)
     elif status == "completed" and one_row(_RESULT_TO_COME, (task_id,)) is None:
-        _report(task_id, "complete", "", again=True)
+        given_up = one_row(_GIVEN_UP, (task_id,))
+        verb, words = ("fail", report_words(_reason_of(*given_up))) if given_up else ("complete", "")
+        _report(task_id, verb, words, again=True)
+    else:
+        _report(task_id, "complete", "", again=True, is_extra=True)
 
 
-def _report(task_id: str, verb: str, words: str, *, again: bool = False) -> None:
+def _reason_of(state: str, reason: str | None) -> str:
+    """Return what the Gateway is told of a result that will not go; why a person discarded it is not its business."""
+    return reason or "" if state == State.PARKED else "discarded"
+
+
+def _report(task_id: str, verb: str, words: str, *, again: bool = False, is_extra: bool = False) -> None:
+    """Add a report, or change the one that is there. `is_extra`: for a booking, before the task's own end is known.
+
+    Each generation has one row. A closing that it still owes is kept: the row then closes the task `times` times.
+    """
     row = one_row("SELECT source, generation, queue, priority FROM tasks WHERE task_id = ?", (task_id,))
     if row is None or row[0] != "gateway":
         return
     _, generation, queue, priority = row
     state, reason = held_or_waiting()
-    payload = {"verb": verb, "words": words}
-    sql = "SELECT id FROM outbox WHERE task_id = ? AND topic = 'report_failure' AND generation = ?"
+    payload = {"verb": verb, "words": words, "times": 1, "extra": is_extra}
+    sql = "SELECT id, state, payload FROM outbox WHERE task_id = ? AND topic = 'report_failure' AND generation = ?"
     there = one_row(sql, (task_id, generation))
     if there is None:
-        transitions.add(
-            [
-                Entry(
-                    Topic.REPORT_FAILURE,
-                    task_id,
-                    generation,
-                    queue,
-                    priority,
-                    payload=payload,
-                    state=state,
-                    reason=reason,
-                )
-            ]
-        )
-    elif again:
-        transitions.reopen_report(there[0], state, reason, json.dumps(payload))
+        step = (task_id, generation, queue, priority)
+        transitions.add([Entry(Topic.REPORT_FAILURE, *step, payload=payload, state=state, reason=reason)])
+        return
+    row_id, known_state, known = there[0], there[1], json.loads(there[2] or "{}")
+    if again or known.get("extra"):
+        untold = known.get("times", 1) if known_state in _UNTOLD else 0
+        payload |= {"times": untold + 1, "extra": is_extra and bool(known.get("extra"))}
+        transitions.renew_report(row_id, state, reason, json.dumps(payload))
 
 
 def held_or_waiting() -> tuple[State, str | None]:
-    """The state in which rows to the Gateway begin, and the reason for it."""
+    """Return the state in which rows to the Gateway begin, and the reason for it."""
     return (State.HELD, "standalone") if _policy["held"] else (State.WAITING, None)
 
 
-# Rows for results that came from a page that was there already.
+# Rows for results that were made from a page stored earlier.
 
 
-#: The token of a row that nobody has claimed: no statement that is fenced by it changes anything.
+#: The token of a row that nobody has claimed: no statement fenced by it changes anything.
 _UNCLAIMED = ""
 _TASK = (
     "SELECT task_id, generation, queue, priority, url, platform, state, county, parcel_id, source, target_json, proxy,"
@@ -128,7 +148,7 @@ _TASK = (
 
 
 def as_row(task_id: str) -> tuple[Claimed, str] | None:
-    """The task in the shape in which steps know it, though no row of it was claimed, and its status."""
+    """Return the task in the shape that steps expect, though no row of it was claimed, and its status."""
     found = next(dict_rows(_TASK, (task_id,)), None)
     if found is None:
         return None
@@ -141,7 +161,7 @@ def as_row(task_id: str) -> tuple[Claimed, str] | None:
 
 
 def begin_generation(task_id: str, page_generation: int) -> int:
-    """The number of the new result, for which the stored page now stands; older uploads of the task are overtaken."""
+    """Start the generation of a new result of a stored page and return its number; older uploads are superseded."""
     sql = "UPDATE tasks SET generation = generation + 1 WHERE task_id = ? RETURNING generation"
     generation = int(execute(sql, (task_id,)).fetchone()[0])
     execute(
@@ -151,17 +171,17 @@ def begin_generation(task_id: str, page_generation: int) -> int:
     return generation
 
 
-# Ending a row, trying it again later, or giving it back. Always inside the transaction that stores what it made.
+# Ending a row, trying it again later, or giving it back: always inside the transaction that stores what it made.
 #
-# Each of these works only while the caller's lease still holds, and says so: a False means that somebody else has the
-# row, and that the product must be thrown away.
+# Each of these takes effect only while the caller's lease holds, and returns whether it did: False means that another
+# worker has the row, and that the product must be thrown away.
 
 
 logger = logging.getLogger(__name__)
 
 
 def try_again(row: Claimed, after_ms: int, reason: str, error: str) -> bool:
-    """The row has lost an attempt and waits for its next one."""
+    """Let the row wait for its next try, at the cost of an attempt; return whether it was still ours."""
     mine = transitions.retry_later(row, now_ms() + after_ms, reason, fingerprint(error))
     if mine:
         record_try(row.id, row.task_id, row.topic, reason, error)
@@ -172,7 +192,7 @@ def try_again(row: Claimed, after_ms: int, reason: str, error: str) -> bool:
 
 
 def fail(row: Claimed, reason: str, error: str) -> bool:
-    """The task ends here, failed. The row's outcome is stored, so the row is over."""
+    """End the task as failed and the row with it, its outcome stored; return whether the row was still ours."""
     if not transitions.end(row, reason=reason):
         return False
     record_try(row.id, row.task_id, row.topic, reason, error)
@@ -183,7 +203,7 @@ def fail(row: Claimed, reason: str, error: str) -> bool:
 
 
 def expire(row: Claimed) -> bool:
-    """The task came too late to be worth a page: it ends, and the Gateway is told."""
+    """End a task that came too late to be worth a page, and tell the Gateway; return whether the row was still ours."""
     words = f"The task expired at {row.expires_at}."
     if not transitions.end(row, reason="expired"):
         return False
@@ -194,13 +214,13 @@ def expire(row: Claimed) -> bool:
 
 
 def say_failed(task_id: str, topic: str, reason: str) -> None:
-    """The one line that a task which ends without a result has in the log."""
+    """Log the one line that a task without a result gets."""
     extra = about_task("expired" if reason == "expired" else "failed", task_id, topic, reason=reason)
     after_commit(lambda: logger.info("failed %s: %s", task_id, reason, extra=extra))
 
 
 def give_back(rows: Iterable[Claimed]) -> None:
-    """Puts rows back untouched: they were not tried (a stop, a full disk), so they lose nothing."""
+    """Give back rows that were not tried (a stop, a full disk), so they lose nothing."""
     rows = list(rows)
     if not rows:
         return
@@ -209,7 +229,7 @@ def give_back(rows: Iterable[Claimed]) -> None:
 
 
 def put_off(rows: Sequence[Claimed], after_ms: int) -> None:
-    """Puts rows back untried, for later."""
+    """Give back rows that were not tried, for later."""
     if not rows:
         return
     with write("put_off"):
@@ -217,13 +237,13 @@ def put_off(rows: Sequence[Claimed], after_ms: int) -> None:
 
 
 def give_back_in_transaction(rows: Iterable[Claimed], *, not_before: int = 0) -> None:
-    """The same inside the caller's transaction."""
+    """Give back rows inside the caller's transaction; see `give_back`."""
     mine = transitions.give_back(rows, not_before=not_before)
     tasks.mark_pending([row.task_id for row in mine if row.topic == Topic.FETCH])
 
 
 def record_try(outbox_id: int, task_id: str, topic: str, reason: str, error: str) -> None:
-    """Keeps what went wrong in a try, for whoever asks about the task later."""
+    """Store what went wrong in a try, for people who ask about the task later."""
     execute(
         "INSERT INTO attempts (outbox_id, task_id, topic, at, reason, error) VALUES (?, ?, ?, ?, ?, ?)",
         (outbox_id, task_id, topic, rfc3339(), reason, storable(error)[:2000]),
@@ -231,6 +251,6 @@ def record_try(outbox_id: int, task_id: str, topic: str, reason: str, error: str
 
 
 def fingerprint(error: str) -> str:
-    """The same error on many rows has one fingerprint: numbers, hashes and quoted values do not count."""
+    """Return one fingerprint for the same error on many rows: numbers, hashes and quoted values are ignored."""
     shape = re.sub(r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+", "#", error.lower())
     return hashlib.sha256(shape.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -1,12 +1,17 @@
-"""Politeness as durable state: each host's next allowed time, its cooling and its failing.
+"""Pacing: each host's next allowed request, its cooling and its failures, as durable state.
 
-Waiting happens in the schedule, not in a sleeping thread. Errors never speed a host up.
+Each host has a row in `hosts`. A claim reads it to decide how many requests may start now and moves `next_allowed_at`
+on for each of them; a fetch moves it for what the claim did not know of (redirects, robots.txt, a missed start); an
+answer or a failure changes cooling and the count of failures. Waiting happens in the schedule, not in a sleeping
+thread, so a slow county holds no worker, and a restart or a second process keeps to the same spacing. Rejected: a
+limiter in memory (each process would have its own), and one in Redis (a wiped Redis would forget that a site asked us
+to wait). Errors never speed a host up.
 
-Spacing belongs to a site, cooling and failing to a route: a task that brings its own proxy may hear from it what the
-site never said, so such a route has a row of its own in `hosts` (see `lienworker.hostnames`).
+Spacing belongs to a site, cooling and failures to a route: a task with its own proxy may hear from the proxy what the
+site never said, so such a route has its own row in `hosts` (see `lienworker.hostnames`).
 
-Every number here came from outside once, or from a database that outside numbers were written to by an older program.
-So each is brought within its bounds where it is used, and `heal_hosts` puts right what is stored.
+Every number here came from outside once, or from a database that an older program wrote outside numbers to. So each is
+clamped where it is used, and `heal_hosts` corrects what is stored.
 """
 
 from __future__ import annotations
@@ -22,9 +27,9 @@ from lienworker.outbox.backoff import cooling_ms
 
 #: Rows may be claimed this far ahead of their start, so that short delays do not cost a claim each.
 HORIZON_MS = 250
-#: Failures in a row after which a host counts as failing as a whole.
+#: Failures in a row after which a host as a whole counts as failing.
 FAILING_AFTER = 3
-#: The longest time between two requests that anybody may ask for, s; as the setting's own limit.
+#: The longest time between two requests that anybody may ask for, s; the same limit as the setting's.
 LONGEST_DELAY = 3600.0
 #: The most open requests that anybody may ask for.
 MOST_OPEN = 1000
@@ -36,7 +41,7 @@ _COOLING = "SELECT cooling_until FROM hosts WHERE host IN (?, ?)"
 
 @dataclass(frozen=True, slots=True)
 class Politeness:
-    """How a platform wants to be called; None leaves it to the setting."""
+    """What a platform asks for; None leaves it to the setting."""
 
     delay: float | None = None
     concurrency: int | None = None
@@ -44,7 +49,7 @@ class Politeness:
 
 @dataclass(slots=True)
 class Slot:
-    """What one host allows now, while a claim takes from it."""
+    """What one host allows now, while a claim takes requests from it."""
 
     delay_ms: int
     concurrency: int
@@ -52,7 +57,7 @@ class Slot:
     open: int
 
     def take(self, now: int, most: int) -> list[int]:
-        """The start times of up to `most` requests that may begin within the horizon."""
+        """Return the start times of up to `most` requests that may start within the horizon."""
         most = min(most, self.concurrency - self.open)
         starts: list[int] = []
         while len(starts) < most and self.next_allowed_at <= now + HORIZON_MS:
@@ -63,7 +68,7 @@ class Slot:
         return starts
 
     def give_back(self, starts: list[int]) -> None:
-        """Undoes the last starts that found no row."""
+        """Undo the last starts, for which no row was found."""
         if starts:
             self.open -= len(starts)
             self.next_allowed_at = starts[0]
@@ -71,20 +76,20 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """A request that wants its time: one that the claim did not know of, or one that missed its own."""
+    """A request that needs a start time: one that the claim did not know of, or one that missed its own."""
 
     site: str
-    #: The start that it had and could not keep.
+    #: The start time that it had and missed.
     missed: int | None = None
-    #: Seconds that the site's robots.txt, read a moment ago, asks for.
+    #: Seconds that the site's robots.txt, just read, asks for.
     crawl_delay: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """When a request may go, and how long its host wants to be left alone then.
+    """When a request may start, and how long its host must be left alone afterwards.
 
-    One that is far off is told of, not booked: nobody waits that long with a request in hand.
+    A start that is far off is returned, not booked: nobody waits that long with a request in hand.
     """
 
     start_at: int
@@ -93,32 +98,32 @@ class Booked:
 
 
 def whole(value: Any, least: int, most: int, otherwise: int) -> int:
-    """Return a stored number within its bounds; what is no number becomes `otherwise`."""
+    """Clamp a stored number to its bounds; return `otherwise` for what is not a number."""
     if not isinstance(value, int | float) or value != value:
         return otherwise
     return int(min(max(value, least), most))
 
 
 def seconds_of(delay: Any) -> float | None:
-    """Return a delay within its bounds; None where it is none."""
+    """Clamp a delay to its bounds; return None for what is not a delay."""
     if not isinstance(delay, int | float) or not delay >= 0:
         return None
     return min(float(delay), LONGEST_DELAY)
 
 
 def spacing_ms(host_delay: float, delay: Any, robots_delay: Any) -> int:
-    """What the platform asks for, or the setting; never less than what the site's robots.txt asks for."""
+    """Return the spacing that the platform asks for, or the setting; never less than robots.txt asks for."""
     own = seconds_of(delay)
     return int(1000 * max(host_delay if own is None else own, seconds_of(robots_delay) or 0.0))
 
 
 def open_at_most(concurrency: Any, otherwise: int) -> int:
-    """How many requests a host may have open; a number that allows none would stop it for good."""
+    """Return how many requests a host may have open; a number that allows none would stop it for good."""
     return whole(concurrency, 0, MOST_OPEN, 0) or otherwise
 
 
 def know_hosts(hosts: Iterable[str], wishes: Mapping[str, Politeness]) -> None:
-    """Makes hosts known, with what their platforms ask for. Part of a larger transaction."""
+    """Add hosts to the table, with what their platforms ask for. Part of a larger transaction."""
     nothing = Politeness()
     execute_many(
         "INSERT INTO hosts (host, delay, concurrency) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
@@ -132,10 +137,10 @@ def know_hosts(hosts: Iterable[str], wishes: Mapping[str, Politeness]) -> None:
 
 
 def book(booking: Booking, host_delay: float, now: int, most_wait_ms: int | None = None) -> Booked:
-    """Take the next start that a site allows, within the wait at hand. Part of a larger transaction.
+    """Take the next start that a site allows, within the longest wait. Part of a larger transaction.
 
-    A request that missed its start goes at once where nobody has booked behind it, so a slow connection costs the site
-    no time of its own; otherwise it goes to the end, since those behind it keep theirs.
+    A request that missed its start may go at once where nothing is booked behind it, so a slow connection costs no
+    spacing; otherwise it goes to the end of the line, since those behind it keep their times.
     """
     execute("INSERT OR IGNORE INTO hosts (host) VALUES (?)", (booking.site,))
     delay, robots_delay, stored = one_row(_PACE, (booking.site,))
@@ -145,7 +150,7 @@ def book(booking: Booking, host_delay: float, now: int, most_wait_ms: int | None
     if booking.crawl_delay is not None:
         slow_down(booking.site, booking.crawl_delay)
         longer = spacing_ms(host_delay, delay, booking.crawl_delay) - delay_ms
-        delay_ms, free_at = delay_ms + longer, free_at + max(0, longer)  # counted from the last request on
+        delay_ms, free_at = delay_ms + longer, free_at + max(0, longer)  # counted from the last request
     start = max(now, free_at)
     is_far = most_wait_ms is not None and start - now > most_wait_ms
     execute("UPDATE hosts SET next_allowed_at = ? WHERE host = ?", (start + (0 if is_far else delay_ms), booking.site))
@@ -153,25 +158,25 @@ def book(booking: Booking, host_delay: float, now: int, most_wait_ms: int | None
 
 
 def booked_until(next_allowed_at: Any) -> int:
-    """Return a stored moment in ms as a number that time can be counted with."""
+    """Return a stored moment in ms as a number that can be calculated with."""
     return whole(next_allowed_at, 0, 2**53, 0)
 
 
 def book_claimed(route: str, host_delay: float, now: int) -> Booked:
-    """Take the next start for somebody who waits for one row: not before its site and its route have cooled."""
+    """Take the next start for a caller that waits for one row: not before its site and its route have cooled."""
     site = site_of(route)
     cool = max((booked_until(row[0]) for row in all_rows(_COOLING, (site, route))), default=0)
     return book(Booking(site), host_delay, max(now, cool))
 
 
 def slow_down(site: str, delay: float) -> None:
-    """A site's own wish (robots.txt); it counts where it is longer than ours."""
+    """Store the delay that a site's robots.txt asks for; it applies where it is longer than ours."""
     wanted = seconds_of(delay)
     execute("UPDATE hosts SET robots_delay = ? WHERE host = ? AND robots_delay IS NOT ?", (wanted, site, wanted))
 
 
 def record_host_answer(route: str, now: int) -> None:
-    """The host serves us, so it is not given up. Cooling that is under way goes on: a late success does not end it."""
+    """Record that a host serves us, so it is not given up. Cooling continues: a late success does not end it."""
     execute(
         "UPDATE hosts SET failing_since = NULL,"
         " failures_in_a_row = CASE WHEN cooling_until <= ? THEN 0 ELSE failures_in_a_row END"
@@ -181,10 +186,10 @@ def record_host_answer(route: str, now: int) -> None:
 
 
 def record_host_failure(route: str, now: int, reason: str, retry_after: float | None) -> None:
-    """The host as a whole does not serve us: it cools, longer each time, or as long as it asked for."""
+    """Record that a host as a whole does not serve us: it cools, longer each time, or as long as it asked for."""
     row = execute("SELECT failures_in_a_row, cooling_until FROM hosts WHERE host = ?", (route,)).fetchone()
     failures, cooling_until = row if row else (0, 0)
-    # Answers to requests that were in the air together are one failure, not many.
+    # Answers to requests that were sent together are one failure, not many.
     failures = whole(failures, 0, _MOST_FAILURES, 0) + (1 if now >= booked_until(cooling_until) else 0)
     cool = cooling_ms(failures, retry_after)
     execute(
@@ -195,7 +200,7 @@ def record_host_failure(route: str, now: int, reason: str, retry_after: float | 
 
 
 def hosts_given_up(now: int, give_up: float) -> list[tuple[str, str]]:
-    """Hosts without one answer for so long that their tasks should end, with the reason."""
+    """Return hosts that have not answered for so long that their tasks should end, with the reason."""
     return all_rows(
         "SELECT host, coalesce(reason, 'no answer') FROM hosts WHERE failing_since <= ? AND failures_in_a_row >= ?",
         (now - int(give_up * 1000), FAILING_AFTER),
@@ -203,11 +208,11 @@ def hosts_given_up(now: int, give_up: float) -> list[tuple[str, str]]:
 
 
 def try_afresh(route: str) -> None:
-    """A host that was given up gets another chance with its next task."""
+    """Give a host that was given up another chance with its next task."""
     execute("UPDATE hosts SET failing_since = NULL, failures_in_a_row = 0 WHERE host = ?", (route,))
 
 
-# Hosts as older versions have spelled them: renamed in place, once, when a worker starts.
+# Hosts as older versions spelled them: renamed in place, once, when a worker starts.
 
 
 _CHUNK = 5_000
@@ -227,13 +232,13 @@ ON CONFLICT DO UPDATE SET
     next_allowed_at = max(next_allowed_at, excluded.next_allowed_at),
     cooling_until = max(cooling_until, excluded.cooling_until)
 """
-#: Which spelling the stored hosts have; another number when `lienworker.hostnames` changes its mind.
+#: The version of the spelling of stored hosts; raised when `lienworker.hostnames` changes it.
 SPELLING = "spelling_of_hosts"
 _SPELLING = "1"
 
 
 def respell_hosts() -> None:
-    """Give rows that an older version stored the spelling that politeness goes by now, once."""
+    """Rename hosts that an older version stored to the current spelling, once."""
     if fact(SPELLING) == _SPELLING:
         return
     for (odd,) in all_rows("SELECT host FROM hosts"):
@@ -246,7 +251,7 @@ def respell_hosts() -> None:
 
 
 def _respell(odd: str, plain: str) -> None:
-    """Rows a chunk at a time; the new name takes over the longer waits of both."""
+    """Rename a host's rows a chunk at a time; the new name keeps the longer waits of both."""
     with write("respell"):
         execute(_MERGE, (plain, odd))
     while one_row(_OF_HOST, (odd, 1)):
@@ -256,7 +261,7 @@ def _respell(odd: str, plain: str) -> None:
 
 
 def _give_routes() -> bool:
-    """A route of their own for rows whose task brings its proxy; False when none is left."""
+    """Move rows of tasks with their own proxy to their own route; return False when none is left."""
     with write("respell"):
         rows = [(route_of(url, proxy), row_id) for row_id, url, proxy in all_rows(_WITH_OWN_PROXY, (_CHUNK,))]
         execute_many("INSERT OR IGNORE INTO hosts (host) VALUES (?)", {(route,) for route, _ in rows})

@@ -1,4 +1,4 @@
-"""Lanes that are paused, by whom and why. A lane may have several causes; it runs when none is left."""
+"""Paused lanes: who paused them and why. A lane may have several causes; it runs when none is left."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def is_paused_for(lane: str, cause: str) -> bool:
 
 
 def set_pause(lane: str, cause: str, paused: bool, words: str) -> bool:
-    """Writes only where something changes, and says whether it did: this is looked at every second."""
+    """Set or end a pause; return whether anything changed. Write only then: this is called every second."""
     if is_paused_for(lane, cause) == paused:
         return False
     with write("pause"):
@@ -23,7 +23,7 @@ def set_pause(lane: str, cause: str, paused: bool, words: str) -> bool:
 
 
 def set_pause_in_transaction(lane: str, cause: str, words: str | None) -> None:
-    """Pause a lane, with the words for it, or end its pause. Part of a larger transaction."""
+    """Pause a lane, with the message for people, or end its pause. Part of a larger transaction."""
     if words is None:
         execute("DELETE FROM pauses WHERE lane = ? AND cause = ?", (lane, cause))
         return
@@ -34,7 +34,7 @@ def set_pause_in_transaction(lane: str, cause: str, words: str | None) -> None:
 
 
 def set_pause_by_hand(lanes: Sequence[str], *, paused: bool) -> None:
-    """A person pauses or resumes. A resume also ends what the Gateway asked for; a full disk stays what it is."""
+    """Pause or resume lanes for a person. A resume also ends the Gateway's pause, but not a full disk's."""
     with write("pause_by_hand"):
         for lane in lanes:
             if paused:
@@ -49,11 +49,19 @@ def pauses() -> list[tuple[str, str, str, str]]:
     return all_rows("SELECT lane, cause, since, words FROM pauses ORDER BY lane, cause")
 
 
-# Whether a row's county is kept back by the drift guard: asked when a row comes, and again before it is fetched.
+# Drift holds: whether the drift guard holds a row's county; asked when a row is added, and again before it is fetched.
 
 
 class DriftHolds:
-    """The places that are paused now. Nearly always there are none, and then every answer is at once."""
+    """The places that the drift guard holds now, read once per transaction.
+
+    When a county's pages suddenly lack fields that they used to have, its site has probably changed, and results made
+    with the old parser would be wrong. The drift guard (`steps.drift`) then marks the place as paused: its waiting
+    fetches and uploads are held with the reason `drift`, and rows that are registered or claimed later are held on
+    sight, which is what this class answers. Nothing is lost or sent meanwhile. A person releases the place, or a newer
+    parser reads the stored pages again. Rejected: parking the rows (they are not at fault), and pausing the whole lane
+    (other counties are fine). There are nearly always no such places, and then every answer is immediate.
+    """
 
     def __init__(self) -> None:
         sql = "SELECT platform, state, county FROM field_history WHERE paused_at IS NOT NULL"
@@ -63,6 +71,6 @@ class DriftHolds:
         return bool(self._places)
 
     def holds(self, platform: str | None, state: str | None, county: str | None, host: str) -> bool:
-        """A task that does not say its platform belongs to whichever is paused there."""
+        """Return whether a task's place is held; a task without a platform belongs to any that is held there."""
         here = (state or "", county or f"({host})")
         return any((platform or place[0], *here) == place for place in self._places)

@@ -19,7 +19,7 @@ from lienworker.store.tasks import NewTask
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """How many tasks were new, known already, and known but sent round again; and what known ones learned."""
+    """How many tasks were new, known already, and known but started again; and what known ones learned."""
 
     added: int = 0
     known: int = 0
@@ -31,7 +31,7 @@ class Registered:
 
 
 def register_task(task: NewTask, *, refresh: bool = False, politeness: Politeness | None = None) -> Registered:
-    """Persists one task with its first outbox row."""
+    """Store one task with its first outbox row."""
     hosts = {host_of(task.url): politeness} if politeness else {}
     with write("register"):
         return register_in_transaction([task], refresh=refresh, politeness=hosts)
@@ -40,7 +40,7 @@ def register_task(task: NewTask, *, refresh: bool = False, politeness: Politenes
 def register_in_transaction(
     batch: Sequence[NewTask], *, refresh: bool = False, politeness: Mapping[str, Politeness] | None = None
 ) -> Registered:
-    """The same for many, inside the caller's transaction. A task named twice in a batch counts once as known."""
+    """Register many tasks inside the caller's transaction. A task named twice in a batch counts once as known."""
     by_id = {task.task_id: task for task in batch}
     known = tasks.known_ids(by_id)
     new = {task_id: task for task_id, task in by_id.items() if task_id not in known}
@@ -63,7 +63,7 @@ def _keys_of(task: NewTask) -> Keys:
 
 
 def _first_row(task_id: str, task: NewTask, host: str, paused: DriftHolds, generation: int = 1) -> Entry:
-    """Held at once where the drift guard keeps its county back."""
+    """Return the first row of a task, held at once where the drift guard holds its county."""
     if paused and paused.holds(task.platform, task.state, task.county, site_of(host)):
         held = State.HELD
         return Entry(Topic.FETCH, task_id, generation, task.queue, task.priority, host, state=held, reason="drift")
@@ -71,7 +71,7 @@ def _first_row(task_id: str, task: NewTask, host: str, paused: DriftHolds, gener
 
 
 def _refresh(known: Mapping[str, NewTask], paused: DriftHolds) -> int:
-    """Another round for the known tasks that have ended; those still on their way will be fresh anyway."""
+    """Start another round of the known tasks that have ended; those still in progress will be fresh anyway."""
     sql = "SELECT url, proxy FROM tasks WHERE task_id = ? AND status IN ('completed', 'failed', 'expired')"
     rows = []
     for task_id, task in known.items():

@@ -1,8 +1,15 @@
 """The relay: keeps tokens in Redis for the rows that are due.
 
-It wakes when the database has changed (one cheap pragma tells), when the earliest row comes due, and once a second to
-make good for tokens that Redis lost. It tops a lane up to what can be claimed and what workers can take, less what is
-already queued, so nothing piles up while no worker runs.
+A token is a Dramatiq message that says only "there is due work in this lane"; the actor that receives it claims rows
+from the database. One process at a time runs the relay (it takes the turn `relay`). It wakes when the database has
+changed (one cheap pragma tells), when the earliest row becomes due, and once a second to replace tokens that Redis
+lost. It tops a lane up to what can be claimed and what workers can take, minus what is queued already, so nothing piles
+up while no worker runs.
+
+Why not send a message when a row is added? Writing to the database and to Redis is not one transaction: a kill between
+the two would lose the message or announce a row that was never committed. Here a lost or an extra token costs nothing,
+because the rows are authoritative and Redis may be wiped at any time. Why not poll from the workers? Dramatiq owns
+their threads, and every idle thread would query the database.
 """
 
 from __future__ import annotations
@@ -20,9 +27,9 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import one_row
 from lienworker.outbox.claims import Rules, claimable, next_due
 
-#: How often the relay looks whether anything has changed.
+#: How often the relay checks whether anything has changed.
 LOOK_SECONDS = 0.1
-#: How often it looks at the lanes even if nothing seems to have changed.
+#: How often it checks the lanes even if nothing seems to have changed.
 SWEEP_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
@@ -44,24 +51,24 @@ class Lane:
     batch: int
 
     def due(self, rules: Rules, most: int) -> int:
-        """How many rows could be claimed now, counted up to `most`."""
+        """Return how many rows could be claimed now, counted up to `most`."""
         return claimable(self.topic, rules, most)
 
     def next_due(self) -> int | None:
         return next_due(self.topic)
 
     def capacity(self) -> int:
-        """How many tokens workers can take at a time."""
+        """Return how many tokens workers can take at a time."""
         return worker_slots()
 
 
 def tokens_wanted(due: int, batch: int, capacity: int, queued: int) -> int:
-    """How many tokens to add: enough for what is due, no more than workers can take, less what is there."""
+    """Return how many tokens to add: enough for what is due, no more than workers can take, minus what is queued."""
     return max(0, min(-(-due // batch), capacity) - queued)
 
 
 def top_up(lanes: list[Lane], tokens: Tokens, rules: Rules) -> None:
-    """One look at every lane."""
+    """Top up every lane once."""
     for lane in lanes:
         capacity = lane.capacity()
         due = lane.due(rules, lane.batch * capacity)
@@ -72,7 +79,7 @@ def top_up(lanes: list[Lane], tokens: Tokens, rules: Rules) -> None:
 
 
 def worker_slots() -> int:
-    """What all living workers can take at a time; one token is always good, for a worker about to start."""
+    """Return what all living workers can take at a time; at least one token, for a worker about to start."""
     return max(1, int(one_row("SELECT coalesce(sum(slots), 0) FROM workers")[0]))
 
 
@@ -87,7 +94,7 @@ class Relay:
         self._version = -1
 
     def run(self, stop: threading.Event, is_over: Callable[[], bool]) -> None:
-        """Works until told to stop, or until the turn is over."""
+        """Run until told to stop, or until the turn is over."""
         next_sweep = next_chores = 0.0
         due: int | None = None
         while not stop.wait(LOOK_SECONDS):
@@ -104,17 +111,17 @@ class Relay:
                     return
 
     def _has_changed(self) -> bool:
-        """Whether any other connection has committed since the last look."""
+        """Return whether another connection has committed since the last check."""
         version = int(one_row("PRAGMA data_version")[0])
         changed, self._version = version != self._version, version
         return changed
 
     def _top_up(self) -> int | None:
-        """Tops the lanes up; gives the time at which the next row comes due."""
+        """Top the lanes up; return when the next row becomes due."""
         try:
             top_up(self._lanes, self._tokens, self._rules)
         except redis.RedisError as problem:
-            # Redis is only the wake-up call: the rows are safe, and the next look tries again.
-            logger.warning("no tokens can be sent, Redis is away: %s", problem, extra={"action": "relay"})
+            # Redis only wakes workers: the rows are safe, and the next round tries again.
+            logger.warning("no tokens can be sent, Redis is unreachable: %s", problem, extra={"action": "relay"})
         times = [time_due for lane in self._lanes if (time_due := lane.next_due()) and time_due > now_ms()]
         return min(times, default=None)

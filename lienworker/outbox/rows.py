@@ -1,4 +1,14 @@
-"""What an outbox row is, on its way in and in a worker's hands."""
+"""An outbox row: as it is added, and as a worker holds it.
+
+A row is one step to do for one task: fetch its page, scrape it, upload the raw page, upload the result, report a
+failure. It is added in the transaction that makes the step necessary (a task is registered, a page is stored, a result
+is made), and ended in the transaction that stores the step's outcome, which adds the next row. So after a kill at any
+point either the old row is still open or the next one is there, never both and never neither. `states` lists what a row
+can be for and where it can stand, `transitions` who moves it; rows are never deleted before they are settled and old.
+
+The row, not the message in Redis, is the unit of work: a message can be lost or repeated, a committed row cannot. The
+row holds only what scheduling needs; what is known about the parcel is in its task.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +20,15 @@ from typing import Any
 from lienworker.db.database import dict_rows, execute, one_row
 from lienworker.outbox.states import State, Topic
 
-#: A due time that never comes by itself: the row waits for another one to end.
+#: A due time that never arrives: the row waits for another one to end.
 NEVER_DUE = 9_000_000_000_000_000
-#: In the payload of a row that a person asked for: it is fetched, whatever the drift guard thinks of its county.
+#: In the payload of a row that a person asked for: it is fetched whatever the drift guard has found in its county.
 ASKED_FOR = '"asked_for"'
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row on its way in."""
+    """A row to add."""
 
     topic: Topic
     task_id: str
@@ -44,7 +54,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A row in a worker's hands, with what the step needs of its task."""
+    """A leased row, as the worker that claimed it sees it, with what the step needs of its task."""
 
     id: int
     topic: Topic
@@ -67,9 +77,9 @@ class Claimed:
     expires_at: str | None
     parcel_key: str | None
     token: str
-    #: Wall clock, ms: not to be started before this; a few tenths of a second ahead at most.
+    #: Wall clock, ms: not to be started earlier; a few tenths of a second ahead at most.
     start_at: int
-    #: How far apart its site wants its requests.
+    #: How far apart its site wants requests to be.
     delay_ms: int = 0
 
     @property
@@ -79,7 +89,7 @@ class Claimed:
 
 
 def count_rows(name: str, by_topic: Counter[str]) -> None:
-    """Moves the counters `added` and `purged`, which the balance is checked against."""
+    """Add to the counters `added` and `purged`, which the balance is checked against."""
     for topic, n in by_topic.items():
         execute(
             "INSERT INTO counters (name, topic, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
@@ -93,7 +103,7 @@ def is_row(row_id: int) -> bool:
 
 
 def steps_of(task_id: str) -> list[dict[str, Any]]:
-    """The rows of a task, in the order in which they came."""
+    """Return the rows of a task in the order in which they were added."""
     sql = (
         "SELECT id, topic, generation, state, attempts, reason, due_at, created_at, finished_at, message_id"
         " FROM outbox WHERE task_id = ? ORDER BY id"

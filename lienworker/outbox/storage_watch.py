@@ -1,8 +1,11 @@
-"""Fetching stops when a page cannot be stored, and resumes when storage takes files again.
+"""Storage watch: stop fetching when a page cannot be stored, and resume when storage accepts files again.
 
-A site is never asked again and again for what we cannot keep. The pause is stored, so all processes and the next start
-know of it; requests that are in the air when it begins may be repeated once, and nothing else. Storage is tried without
-any site: with a file like the one that was refused, in the same folder, less often each time.
+A full disk, a lack of inodes or a read-only mount must not make us ask a site again and again for pages that we cannot
+keep. The step that fails to store a page pauses the fetch lane (`stop_fetching`) and gives its rows back unblamed; the
+pause is stored, so all processes and the next start know of it, and at most the requests in flight are repeated. The
+relay's housekeeping (`watch_storage`) then tries storage without any site, with a file like the one that was refused,
+in the same folder, less often each time, and ends the pause when that works. Watching free megabytes instead was
+rejected: they do not show inodes, quotas or permissions (the disk limits in `maintenance` watch them as well).
 """
 
 from __future__ import annotations
@@ -23,10 +26,10 @@ from lienworker.store.damage import try_storage
 CAUSE = "storage"
 _REFUSAL = "storage_refusal"
 _FIRST_WAIT_MS = 5_000
-#: A probe asks no site for anything. What a wrong one costs is the requests of one claim, so minutes are enough, and a
-#: disk that failed in short bursts does not keep fetching waiting for long once it is well.
+#: A probe asks no site for anything. A wrong one costs the requests of one claim, so minutes are enough, and a disk
+#: that failed in short bursts does not keep fetching paused for long once it works.
 _LONGEST_WAIT_MS = 2 * 60_000
-#: Refused again so soon after a probe went well: the probe was wrong, and the next one waits longer.
+#: Refused again this soon after a successful probe: the probe was wrong, and the next one waits longer.
 _SOON_MS = 10 * 60_000
 
 logger = logging.getLogger(__name__)
@@ -47,13 +50,13 @@ class Refusal:
         return replace(self, times=self.times + 1, next_try_at=now + wait)
 
     def is_due(self, now: int) -> bool:
-        """Also after the clock was set back."""
+        """Return whether a probe is due, also after the clock was set back."""
         return not now < self.next_try_at <= now + _LONGEST_WAIT_MS
 
 
 def stop_fetching(folder: DataFolder, problem: RefusedError) -> None:
-    """A page could not be stored: nothing more is claimed, by any process, until storage takes files again."""
-    now, words = now_ms(), words_of(folder, problem)
+    """Pause fetching in all processes until storage accepts files again: a page could not be stored."""
+    now, words = now_ms(), refusal_message(folder, problem)
     with write("storage_refused"):
         if is_paused_for("fetch", CAUSE):
             return
@@ -66,7 +69,7 @@ def stop_fetching(folder: DataFolder, problem: RefusedError) -> None:
 
 
 def watch_storage(folder: DataFolder) -> None:
-    """Try storage when it is time to, and resume fetching when it works. Looked at every second."""
+    """Try storage when a probe is due, and resume fetching when it works. Called every second."""
     known, now = _known(), now_ms()
     if not is_paused_for("fetch", CAUSE) or (known and not known.is_due(now)):
         return
@@ -77,17 +80,17 @@ def watch_storage(folder: DataFolder) -> None:
             _remember(replace(known, over_at=now))
         else:
             _remember(known.once_more(now))
-        set_pause_in_transaction("fetch", CAUSE, words_of(folder, problem) if problem else None)
+        set_pause_in_transaction("fetch", CAUSE, refusal_message(folder, problem) if problem else None)
     if problem is None:
-        logger.info("fetch resumes: storage takes pages again", extra={"action": "storage"})
+        logger.info("fetch resumes: storage accepts pages again", extra={"action": "storage"})
 
 
-def words_of(folder: DataFolder, problem: RefusedError) -> str:
-    """Why pages cannot be stored, for people."""
+def refusal_message(folder: DataFolder, problem: RefusedError) -> str:
+    """Return a message that says why pages cannot be stored."""
     reason = problem.strerror or "the disk refuses them"
     if problem.errno == errno.ENOSPC and _has_no_inodes(folder):
-        reason = f"{reason}: no more files can be made, though bytes may be free"
-    return f"pages cannot be stored under {folder.root / problem.place}: {reason}; it is tried again by itself"
+        reason = f"{reason}: no more files can be created, though bytes may be free"
+    return f"pages cannot be stored under {folder.root / problem.place}: {reason}; lienworker keeps trying"
 
 
 def _has_no_inodes(folder: DataFolder) -> bool:

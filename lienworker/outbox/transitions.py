@@ -12,7 +12,7 @@
                          │                                                  │ │
                        PARKED <──────────── end(PARKED), blame_for_death ───┘ │
                          │                  discard (a result whose raw       │
-                         │                  page was discarded)               │
+                         │                  page was discarded), park_result  │
                          v                                                    v
                      DISCARDED              SUPERSEDED <─ end(SUPERSEDED)  DELIVERED <─ end, end_all,
                        discard, cancel,       supersede_reports,                        blame_for_death,
@@ -22,16 +22,17 @@
 
 A result that was parked because a part of its key was missing goes back to WAITING or HELD with `complete_key`.
 
-Out of a final state there are two ways: `reopen_report` (the hub hands out a task again that ended here, so it is told
+Out of a final state there are two ways: `renew_report` (the hub hands out a task again that ended here, so it is told
 the end once more) and `purge` (the row is old, nothing of it is owed to anybody, and it is counted as purged).
 
 Rules that hold for all of them:
 
 - They are part of the caller's write transaction, which also stores what the step made. None opens its own.
-- What a worker does to a row in its hands is *fenced*: it happens only while the row is still leased under the
+- What a worker does to a row that it holds is *fenced*: it happens only while the row is still leased under the
   worker's token. The functions return whether it was; a worker that lost its lease must throw its product away.
 - What others do to a row names, in the statement itself, the states that it may come from. So of two people, or a
-  person and a worker, only one succeeds.
+  person and a worker, only one succeeds. Row objects that are loaded, changed and saved were rejected for this: between
+  the read and the write somebody else may have moved the row.
 - `due_at`, `reason` and the like change here, too, in the functions at the end: a second module that updates rows
   would soon be a second home of the rules.
 """
@@ -40,21 +41,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, execute, execute_many, one_row
 from lienworker.hostnames import site_of
 from lienworker.outbox.rows import ASKED_FOR, NEVER_DUE, Claimed, Entry, count_rows
-from lienworker.outbox.states import SETTLED, State, Topic, sql_list
+from lienworker.outbox.states import NEVER_SENDABLE, SETTLED, State, Topic, sql_list
 
 _SETTLED = sql_list(SETTLED)
+_NEVER_SENDABLE = sql_list(NEVER_SENDABLE)
 _UNKNOWN = f"topic NOT IN {sql_list(Topic)} OR state NOT IN {sql_list(State)}"
 _FREE = "lease_token = NULL, lease_until = NULL"
 #: The fence: this row, while it is still ours.
 _MINE = "WHERE id = ? AND lease_token = ? AND state = 'leased'"
 _THESE = "id IN (SELECT value FROM json_each(?))"
-#: When an upload may go: a result not before its raw page was acknowledged.
+#: When an upload may be sent: a result not before its raw page was acknowledged.
 _WHEN_SENDABLE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
     SELECT 1 FROM outbox raw WHERE raw.task_id = outbox.task_id AND raw.generation = outbox.generation
     AND raw.topic = 'upload_raw' AND raw.state = 'delivered') THEN {NEVER_DUE} ELSE ? END"""
@@ -66,7 +68,7 @@ _WHEN_SENDABLE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
 def add(entries: Sequence[Entry]) -> None:
     """Add rows, waiting or held, and count them as added."""
     now = now_ms()
-    # A row of a host that nobody knows would wait for ever; a route is paced as the site that it leads to.
+    # A row of an unknown host would wait forever; a route is paced as the site that it leads to.
     routes = {entry.host for entry in entries if entry.topic == Topic.FETCH}
     known = [(host,) for host in sorted(routes | {site_of(route) for route in routes})]
     execute_many("INSERT OR IGNORE INTO hosts (host) VALUES (?)", known)
@@ -79,7 +81,7 @@ def add(entries: Sequence[Entry]) -> None:
 
 
 def add_leased(topic: Topic, rows: Sequence[Claimed], lease_until: int, message_id: str | None) -> list[int]:
-    """Add the next step of rows in hand, leased by the same worker, and count them; return their ids."""
+    """Add the next step of leased rows, leased to the same worker, and count them as added; return their ids."""
     now = now_ms()
     sql = (
         "INSERT INTO outbox (topic, task_id, generation, queue, priority, payload, state, due_at, lease_token,"
@@ -93,12 +95,12 @@ def add_leased(topic: Topic, rows: Sequence[Claimed], lease_until: int, message_
     return ids
 
 
-# A worker's hands
+# While a worker holds the row
 
 
 def lease(row_ids: Sequence[int], token: str, lease_until: int, message_id: str | None) -> None:
     """WAITING to LEASED, for rows that the claim has just selected in the same transaction."""
-    # One statement: with many, a busy event loop in this process gets its turn after each of them.
+    # One statement: with many, a busy event loop in this process would run after each of them.
     execute(
         f"UPDATE outbox SET state = 'leased', lease_token = ?, lease_until = ?, message_id = ? WHERE {_THESE}",
         (token, lease_until, message_id, json.dumps(list(row_ids))),
@@ -106,7 +108,7 @@ def lease(row_ids: Sequence[int], token: str, lease_until: int, message_id: str 
 
 
 def renew_leases(tokens: Iterable[str], lease_until: int) -> None:
-    """Give the leases under these tokens more time."""
+    """Extend the leases under these tokens."""
     execute(
         "UPDATE outbox SET lease_until = ? WHERE state = 'leased' AND lease_token IN (SELECT value FROM json_each(?))",
         (lease_until, json.dumps(list(tokens))),
@@ -130,6 +132,11 @@ def end_all(rows: Sequence[Claimed]) -> set[int]:
     return {row_id for (row_id,) in all_rows(sql, (now_ms(), json.dumps([row.id for row in rows]), rows[0].token))}
 
 
+def record_names(names: Mapping[int, str]) -> None:
+    """Keep with each row of a raw file under which name the hub has it."""
+    execute_many("UPDATE outbox SET payload = json_object('name', ?) WHERE id = ?", [(n, i) for i, n in names.items()])
+
+
 def give_back(rows: Iterable[Claimed], *, not_before: int = 0) -> list[Claimed]:
     """LEASED to WAITING for rows that were not tried, so they lose nothing; return those that were still ours."""
     sql = f"UPDATE outbox SET state = 'waiting', due_at = max(due_at, ?), {_FREE} {_MINE}"
@@ -151,7 +158,7 @@ def retry_later(row: Claimed, due_at: int, reason: str, fingerprint: str) -> boo
 
 
 def wait_for_hub(row: Claimed, due_at: int, reason: str, fingerprint: str, *, blame: int, successes: int) -> bool:
-    """LEASED to WAITING after a failure that is the hub's: no attempt is lost. Return whether the row was still ours.
+    """LEASED to WAITING after a failure of the hub: no attempt is lost. Return whether the row was still ours.
 
     `blame` is 1 where the row failed while others went through; its fingerprint then says with which error.
     """
@@ -163,7 +170,7 @@ def wait_for_hub(row: Claimed, due_at: int, reason: str, fingerprint: str, *, bl
     return execute(sql, (due_at, reason, blame, fingerprint, blame, successes, row.id, row.token)).rowcount == 1
 
 
-# Rows of workers that are gone
+# Rows of dead workers
 
 
 def free_lease(row_id: int) -> None:
@@ -172,7 +179,7 @@ def free_lease(row_id: int) -> None:
 
 
 def free_all_leases() -> None:
-    """LEASED to WAITING in a copy of the database, whose workers are those of another time."""
+    """LEASED to WAITING in a copy of the database, whose workers no longer exist."""
     execute(f"UPDATE outbox SET state = 'waiting', {_FREE} WHERE state = 'leased'")
 
 
@@ -186,7 +193,7 @@ def blame_for_death(row_id: int, state: State) -> None:
 
 
 def end_waiting(row_id: int, reason: str) -> None:
-    """WAITING to DELIVERED without a try: the task has failed, for instance with its host."""
+    """WAITING to DELIVERED without a try: the task has failed, for instance because its host was given up."""
     execute(
         "UPDATE outbox SET state = 'delivered', reason = ?, finished_at = ? WHERE id = ? AND state = 'waiting'",
         (reason, now_ms(), row_id),
@@ -203,8 +210,10 @@ def hold(row_ids: Iterable[int], reason: str) -> int:
 
 
 def hold_for_drift(row_ids: Iterable[int]) -> None:
-    """WAITING to HELD for uploads of a county under suspicion; also those that standalone mode holds, which a replay
-    would send."""
+    """WAITING to HELD for uploads of a county with drift.
+
+    Also for uploads that standalone mode holds, which a replay would otherwise send.
+    """
     execute_many(
         "UPDATE outbox SET state = 'held', reason = 'drift' WHERE id = ?"
         " AND (state = 'waiting' OR state = 'held' AND reason = 'standalone')",
@@ -213,7 +222,7 @@ def hold_for_drift(row_ids: Iterable[int]) -> None:
 
 
 def hold_all_uploads(reason: str) -> int:
-    """WAITING to HELD for everything on its way to the hub; return how many."""
+    """WAITING to HELD for everything to be sent to the hub; return how many."""
     sql = (
         "UPDATE outbox SET state = 'held', reason = ? WHERE state = 'waiting'"
         " AND topic IN ('upload_raw', 'upload_result', 'report_failure')"
@@ -254,28 +263,33 @@ def release_asked_for(task_id: str) -> None:
 def replay(row_ids: Iterable[int]) -> int:
     """WAITING, PARKED, HELD to WAITING, forgiven and due; return how many.
 
-    A result whose raw page was discarded stays parked: it would wait for ever, without a reason.
+    What can never be sent stays parked: a result whose raw page was discarded would wait forever, without a reason.
     """
     sql = (
         "UPDATE outbox SET state = 'waiting', reason = NULL, blame = 0, seen_successes = NULL, finished_at = NULL,"
         f" due_at = {_WHEN_SENDABLE} WHERE id = ? AND state IN ('waiting', 'parked', 'held')"
-        " AND reason IS NOT 'raw_discarded'"
+        f" AND coalesce(reason, '') NOT IN {_NEVER_SENDABLE}"
     )
     return execute_many(sql, ((now_ms(), row_id) for row_id in row_ids))
 
 
 def complete_key(task_id: str, parcel_key: str, state: State, reason: str | None) -> int:
-    """Give a task's results the key that they lacked; PARKED for that to where uploads begin. Return how many."""
+    """Give a task's results the key that they lacked; PARKED for that to where uploads begin, with their raw pages.
+
+    Return how many results were parked.
+    """
     execute(
         "UPDATE outbox SET parcel_key = ? WHERE task_id = ? AND topic = 'upload_result' AND parcel_key IS NULL"
         " AND state IN ('waiting', 'held', 'parked')",
         (parcel_key, task_id),
     )
-    return execute(
+    freed = all_rows(
         f"UPDATE outbox SET state = ?, reason = ?, blame = 0, finished_at = NULL, due_at = {_WHEN_SENDABLE}"
-        " WHERE task_id = ? AND topic = 'upload_result' AND state = 'parked' AND reason = 'incomplete_key'",
+        " WHERE task_id = ? AND topic IN ('upload_raw', 'upload_result') AND state = 'parked'"
+        " AND reason = 'incomplete_key' RETURNING topic",
         (state, reason, now_ms(), task_id),
-    ).rowcount
+    )
+    return sum(topic == Topic.UPLOAD_RESULT for (topic,) in freed)
 
 
 def discard(row_ids: Sequence[int]) -> int:
@@ -299,7 +313,7 @@ def discard(row_ids: Sequence[int]) -> int:
 
 
 def cancel_steps(task_id: str) -> int:
-    """WAITING to DISCARDED for the fetch or scrape of a task; return how many. One in a worker's hands is left."""
+    """WAITING to DISCARDED for the fetch or scrape of a task; return how many. A leased one is left alone."""
     return execute(
         "UPDATE outbox SET state = 'discarded', reason = 'cancelled', finished_at = ?"
         " WHERE task_id = ? AND topic IN ('fetch', 'scrape') AND state = 'waiting'",
@@ -347,11 +361,14 @@ def supersede_uploads(task_id: str, before_generation: int) -> None:
     )
 
 
-def reopen_report(row_id: int, state: State, reason: str | None, payload: str) -> None:
-    """From a final state back to WAITING or HELD: the hub has handed out a task again that ended here."""
+def renew_report(row_id: int, state: State, reason: str | None, payload: str) -> None:
+    """From any state to WAITING or HELD: the hub has handed out a task again, so there is more to tell it.
+
+    One that is in the air is told twice then; a task that is closed already is closed by that no more than it was.
+    """
     execute(
-        "UPDATE outbox SET state = ?, reason = ?, payload = ?, due_at = ?, finished_at = NULL, blame = 0,"
-        " seen_successes = NULL WHERE id = ? AND state IN ('delivered', 'superseded', 'parked', 'discarded')",
+        "UPDATE outbox SET state = ?, reason = ?, payload = ?, due_at = ?, finished_at = NULL, attempts = 0, blame = 0,"
+        f" seen_successes = NULL, {_FREE} WHERE id = ?",
         (state, reason, payload, now_ms(), row_id),
     )
 
@@ -365,7 +382,7 @@ def purge(row_id: int) -> None:
 
 
 def purge_task(task_id: str) -> Counter[str]:
-    """Remove all rows of a task of which nothing is owed any more, and count them as purged; return their topics."""
+    """Remove all rows of a task for which nothing is owed any more, and count them as purged; return their topics."""
     topics: Counter[str] = Counter()
     for topic, n in all_rows("SELECT topic, count(*) FROM outbox WHERE task_id = ? GROUP BY 1", (task_id,)):
         topics[topic] = n
@@ -375,7 +392,7 @@ def purge_task(task_id: str) -> Counter[str]:
 
 
 def remove_unknown() -> None:
-    """Remove rows whose topic or state damage has made unreadable: no step would ever take them."""
+    """Remove rows whose topic or state damage has made unreadable: no step would ever claim them."""
     execute(f"DELETE FROM outbox WHERE {_UNKNOWN}")
 
 
@@ -384,7 +401,7 @@ def count_unknown() -> int:
     return int(one_row(f"SELECT count(*) FROM outbox WHERE {_UNKNOWN}")[0])
 
 
-# The same state, at another time or for another reason
+# The same state with another due time or reason
 
 
 def make_urgent(task_ids: Iterable[str]) -> None:
@@ -397,13 +414,13 @@ def make_urgent(task_ids: Iterable[str]) -> None:
 
 
 def postpone(row_ids: Iterable[int], due_at: int) -> None:
-    """Let waiting rows wait at least so long."""
+    """Let waiting rows wait at least until `due_at`."""
     sql = "UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND state = 'waiting'"
     execute_many(sql, ((due_at, row_id) for row_id in row_ids))
 
 
 def make_due(topic: Topic, now: int, from_ms: int, limit: int) -> None:
-    """Let waiting rows whose time lies absurdly far ahead be due now, so many at a time."""
+    """Make waiting rows due now whose due time is absurdly far ahead, up to `limit` of them."""
     execute(
         "UPDATE outbox SET due_at = ? WHERE id IN (SELECT id FROM outbox WHERE state = 'waiting' AND topic = ?"
         f" AND due_at > ? AND due_at < {NEVER_DUE} LIMIT ?)",
@@ -411,8 +428,17 @@ def make_due(topic: Topic, now: int, from_ms: int, limit: int) -> None:
     )
 
 
+def make_due_before(topic: Topic, now: int, until: int, reasons: Sequence[str]) -> None:
+    """Let rows be due now that were to wait until then at most, for one of these reasons."""
+    execute(
+        "UPDATE outbox SET due_at = ? WHERE state = 'waiting' AND topic = ? AND host = '' AND due_at > ?"
+        " AND due_at <= ? AND reason IN (SELECT value FROM json_each(?))",
+        (now, topic, now, until, json.dumps(list(reasons))),
+    )
+
+
 def bring_forward(now: int, by_ms: int) -> None:
-    """Let waiting rows that are due later come sooner, but not before now."""
+    """Bring the due times of waiting rows forward, but not before now."""
     execute(
         "UPDATE outbox SET due_at = max(?, due_at - ?) WHERE state = 'waiting'"
         f" AND due_at > ? AND due_at < {NEVER_DUE}",
@@ -426,12 +452,12 @@ def move_to_host(moves: Iterable[tuple[str, int]]) -> None:
 
 
 def set_fingerprint(row_id: int, fingerprint: str) -> None:
-    """Remember which error a parked row had."""
+    """Store which error a parked row had."""
     execute("UPDATE outbox SET fingerprint = ? WHERE id = ?", (fingerprint, row_id))
 
 
 def block_result(task_id: str, generation: int) -> None:
-    """Show on a waiting result that its raw page was parked, without which it may not go."""
+    """Show on a waiting result that its raw page was parked, without which it may not be sent."""
     execute(
         "UPDATE outbox SET reason = 'raw_parked' WHERE task_id = ? AND generation = ? AND topic = 'upload_result'"
         " AND state = 'waiting'",
@@ -439,8 +465,18 @@ def block_result(task_id: str, generation: int) -> None:
     )
 
 
+def park_result(task_id: str, generation: int, reason: str, fingerprint: str) -> int | None:
+    """WAITING, HELD to PARKED for a result that can never be sent, before its raw page goes; return the row's id."""
+    sql = (
+        "UPDATE outbox SET state = 'parked', reason = ?, fingerprint = ?, finished_at = ? WHERE task_id = ?"
+        " AND generation = ? AND topic = 'upload_result' AND state IN ('waiting', 'held') RETURNING id"
+    )
+    row = one_row(sql, (reason, fingerprint, now_ms(), task_id, generation))
+    return int(row[0]) if row else None
+
+
 def unblock_results(raw_row_ids: Iterable[int]) -> None:
-    """Let results go whose raw pages were acknowledged."""
+    """Let results be sent whose raw pages were acknowledged."""
     execute(
         "UPDATE outbox SET due_at = ?, reason = CASE reason WHEN 'raw_parked' THEN NULL ELSE reason END WHERE id IN ("
         " SELECT result.id FROM json_each(?) ended JOIN outbox raw ON raw.id = ended.value"
@@ -451,7 +487,7 @@ def unblock_results(raw_row_ids: Iterable[int]) -> None:
 
 
 def unblock_result(task_id: str, generation: int) -> None:
-    """Let a result be claimed whose raw page will not go: it was replaced, too, and ends by itself then."""
+    """Let a result be claimed whose raw page will not be sent: it was superseded, too, and ends when claimed."""
     execute(
         "UPDATE outbox SET due_at = ? WHERE task_id = ? AND generation = ? AND topic = 'upload_result'",
         (now_ms(), task_id, generation),

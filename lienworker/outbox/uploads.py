@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lienworker.db.clock import now_ms, rfc3339
-from lienworker.db.database import all_rows, dict_rows, execute, one_row, write
+from lienworker.db.database import after_commit, all_rows, dict_rows, execute, one_row, write
+from lienworker.logs import about_task
 from lienworker.outbox import breaker, transitions
 from lienworker.outbox.breaker import Gate
 from lienworker.outbox.claims import (
@@ -20,7 +23,13 @@ from lienworker.outbox.claims import (
     is_paused,
     next_due,
 )
-from lienworker.outbox.outcomes import fingerprint, give_back_in_transaction, record_try, report_completion
+from lienworker.outbox.outcomes import (
+    fingerprint,
+    give_back_in_transaction,
+    record_try,
+    report_completion,
+    report_given_up,
+)
 from lienworker.outbox.relay import Lane
 from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import State, Topic
@@ -30,10 +39,17 @@ from lienworker.store.pages import PAGE
 #: The lanes to the Gateway, in the order in which they are worked, each with the endpoint that it goes to.
 ENDPOINTS: dict[str, str] = {Topic.UPLOAD_RAW: "raw", Topic.UPLOAD_RESULT: "results", Topic.REPORT_FAILURE: "tasks"}
 
+#: Failures of a destination that is in trouble: what waits for its probe waits for one of these. Not 401 and 429.
+_OUTAGES = ("down", "reset", "timeout", "server_error", "garbage", "failed", "unexpected", "missing", "redirected")
+#: What our own waits after a failure amount to at most.
+_LONGEST_WAIT_MS = 400_000
+
 #: So many rows are work for one process; the next one helps when more are waiting.
 _FOR_ONE = 250
 #: Whoever sends looks for more every tenth of a second; what has been due for this long is for somebody else.
 _LEFT_LYING_MS = 1500
+
+logger = logging.getLogger(__name__)
 
 
 class Chosen:
@@ -106,6 +122,24 @@ def take_back(rows: Sequence[Claimed]) -> None:
             breaker.call_off_probe(ENDPOINTS[topic])
 
 
+def probe_others(endpoint: str) -> None:
+    """An endpoint answers again: the others probe at once, with rows that wait for just that. Part of a transaction.
+
+    Rows that found nobody there go now as well, also where the breaker had not opened yet.
+    """
+    now, waited_until = now_ms(), breaker.probe_others(endpoint)
+    for topic, other in ENDPOINTS.items():
+        transitions.make_due_before(Topic(topic), now, now + _LONGEST_WAIT_MS, breaker.NOBODY_THERE)
+        if other in waited_until:
+            transitions.make_due_before(Topic(topic), now, waited_until[other] + 1, _OUTAGES)
+
+
+def waiting_for(endpoint: str) -> int:
+    """Return how many rows an endpoint has yet to take, those in hand included; none wait for work."""
+    sql = "SELECT coalesce(sum(n), 0) FROM tally WHERE kind = 'outbox' AND state IN ('waiting', 'leased') AND topic = ?"
+    return sum(int(one_row(sql, (topic,))[0]) for topic, place in ENDPOINTS.items() if place == endpoint)
+
+
 def is_open(topic: str) -> bool:
     """Whether the breaker of a lane holds it back."""
     return breaker.gate(ENDPOINTS[topic]) is not Gate.CLOSED
@@ -133,6 +167,37 @@ def put_off(row: Claimed, kind: str, words: str, due_at: int, *, blame: int, see
         _record_failure(row, kind, words)
 
 
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A row that was set aside, and why."""
+
+    row: Claimed
+    reason: str
+    words: str
+
+
+def say_parked(parked: Sequence[Parked]) -> None:
+    """Log what a transaction has parked, a line for each error. Part of that transaction."""
+    groups: dict[tuple[str, str, str], list[Parked]] = {}
+    for one in parked:
+        groups.setdefault((one.row.topic, one.reason, fingerprint(one.words)), []).append(one)
+    for (topic, reason, mark), rows in groups.items():
+        after_commit(functools.partial(_say_group, topic, reason, mark, rows[0], len(rows)))
+
+
+def _say_group(topic: str, reason: str, mark: str, sample: Parked, n: int) -> None:
+    logger.warning(
+        "parked %d %s (%s), for instance of task %s: %s; `lienworker outbox list --fingerprint %s` shows all of them",
+        n,
+        topic,
+        reason,
+        sample.row.task_id,
+        sample.words,
+        mark,
+        extra=about_task("parked", sample.row.task_id, topic, reason=reason),
+    )
+
+
 def park(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
     """The row's own fault: it is set aside with its reason, and its neighbours go through."""
     if not transitions.end(row, State.PARKED, reason):
@@ -143,15 +208,31 @@ def park(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
         transitions.block_result(row.task_id, row.generation)
 
 
+def park_unsendable(row: Claimed, reason: str, words: str) -> None:
+    """Set a result aside that can never be stored, with its raw file if that has not gone; `row` is either of the two.
+
+    The hub is told, for the task would stay booked there.
+    """
+    park(row, reason, words, tries=0)
+    if row.topic == Topic.UPLOAD_RAW:
+        result = transitions.park_result(row.task_id, row.generation, reason, fingerprint(words))
+        if result is not None:
+            record_try(result, row.task_id, Topic.UPLOAD_RESULT, reason, words)
+            results.record_sync_failure(row.task_id, row.generation, words, tries=0)
+    report_given_up(row.task_id, row.generation, reason)
+
+
 def _record_failure(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
     record_try(row.id, row.task_id, row.topic, reason, words)
     if row.topic == Topic.UPLOAD_RESULT:
         results.record_sync_failure(row.task_id, row.generation, words, tries=tries)
 
 
-def raws_delivered(rows: Sequence[Claimed]) -> None:
-    """The Gateway has these raw files: now their results may go."""
-    transitions.unblock_results(transitions.end_all(rows))
+def raws_delivered(rows: Sequence[tuple[Claimed, str]]) -> None:
+    """End rows whose raw files the Gateway has, with the names that they have there: now their results may go."""
+    ended = transitions.end_all([row for row, _ in rows])
+    transitions.record_names({row.id: name for row, name in rows if row.id in ended})
+    transitions.unblock_results(ended)
 
 
 def release_result(row: Claimed) -> None:
@@ -179,13 +260,31 @@ def results_delivered(rows: Sequence[Claimed]) -> list[str]:
 def raw_pages(ids: Sequence[int]) -> dict[int, dict[str, Any]]:
     """What there is to say about the raw files of rows, by row; none for one whose result was replaced."""
     found = dict_rows(
-        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.path, p.url, p.sha256, p.fetched_at, p.content_type"
-        " FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
+        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.part, p.path, p.url, p.sha256, p.fetched_at,"
+        " p.content_type FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
         " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
         " LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.part = ?",
         (json.dumps(list(ids)), PAGE),
     )
     return {row["id"]: row for row in found}
+
+
+def sent_pages(ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """Return the pages behind results whose raw files the Gateway has, by the results' rows."""
+    found = dict_rows(
+        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.part, p.path, p.sha256,"
+        " json_extract(raw.payload, '$.name') AS sent_name"
+        " FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
+        " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
+        " JOIN outbox raw ON raw.task_id = o.task_id AND raw.generation = o.generation"
+        " AND raw.topic = 'upload_raw' AND raw.state = 'delivered'"
+        " JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.part = ?",
+        (json.dumps(list(ids)), PAGE),
+    )
+    pages: dict[int, list[dict[str, Any]]] = {}
+    for page in found:
+        pages.setdefault(page["id"], []).append(page)
+    return pages
 
 
 class UploadLane(Lane):

@@ -1,4 +1,4 @@
-"""What was collected: counts, failures by reason, how often each field was there, how long things took."""
+"""What was collected: counts, failures by reason, how often each field was present, how long things took."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN_FIELDS = 60
 
 
 def analyze() -> dict[str, Any]:
-    """Reads every result once, one at a time."""
+    """Read every result once, one at a time."""
     return {
         "tasks": task_counts(),
         "failures": [{"reason": reason, "n": n, "sample": sample} for reason, n, sample in failures()],
@@ -83,7 +83,7 @@ def _joined(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _fill_rates() -> dict[str, dict[str, float]]:
-    """For each platform, in what share of its results each canonical field was there."""
+    """Return for each platform the share of its results in which each canonical field was present."""
     rates = _FillRates()
     for platform, data in tuples(Result.select(Result.platform, Result.data)):
         rates.count(platform, json.loads(data))

@@ -24,7 +24,7 @@ td { overflow-wrap: anywhere; min-width: 3rem } .quiet { opacity: .65 }
 
 
 def page(title: str, body: Iterable[str]) -> str:
-    """A whole document. Its policy forbids loading or running anything, whatever a scraped text may try."""
+    """Return a whole document. Its policy forbids loading or running anything, whatever a scraped text may try."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -35,7 +35,7 @@ def page(title: str, body: Iterable[str]) -> str:
 
 
 def bars(counts: Mapping[str, float], *, bad: frozenset[str] = frozenset(), unit: str = "") -> str:
-    """A bar a name, the longest across the whole width."""
+    """Return one bar per name, the longest across the whole width."""
     if not counts:
         return quiet("nothing to show")
     most = max(counts.values()) or 1
@@ -53,7 +53,7 @@ def bars(counts: Mapping[str, float], *, bad: frozenset[str] = frozenset(), unit
 
 
 def columns(counts: Mapping[str, int]) -> str:
-    """A histogram: one column a name, in the order given."""
+    """Return a histogram: one column per name, in the order given."""
     if not counts:
         return quiet("nothing to show")
     most, step = max(counts.values()) or 1, min(48.0, _WIDTH / len(counts))
@@ -79,7 +79,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def heatmap(head: Sequence[str], rows: Iterable[tuple[str, Sequence[float | None]]]) -> str:
-    """Shares as shades, with the number in each cell."""
+    """Return shares as shades, with the number in each cell."""
     lines = []
     for name, shares in rows:
         cells = "".join(

@@ -1,4 +1,4 @@
-"""Two runs over the same pages set against each other: fields gained, lost and changed, with samples."""
+"""Two runs over the same pages compared: fields gained, lost and changed, with samples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FieldChanges:
 
 
 def compare(run_a: int, run_b: int) -> dict[str, Any]:
-    """What changed from the first run to the second. Pages that only one of them saw are counted, not compared."""
+    """Return what changed from the first run to the second. Pages that only one run saw are counted, not compared."""
     about = {"a": _known(run_a), "b": _known(run_b)}
     counts = {"pages": 0, "same": 0, "only_a": 0, "only_b": 0}
     records = FieldChanges("", "record")
@@ -64,7 +64,7 @@ def _known(run_id: int) -> dict[str, Any]:
 def _side_by_side(
     first: Iterator[RunPage], second: Iterator[RunPage]
 ) -> Iterator[tuple[RunPage | None, RunPage | None]]:
-    """Both come in the order of their tasks, so neither has to be in memory."""
+    """Yield the pages of both runs in pairs. Both are in the order of their tasks, so neither has to be in memory."""
     a, b = next(first, None), next(second, None)
     while a is not None or b is not None:
         if b is None or (a is not None and a.task_id < b.task_id):
@@ -79,7 +79,7 @@ def _side_by_side(
 
 
 def _compare_outcomes(records: FieldChanges, before: RunPage, after: RunPage) -> None:
-    """A page that gave a record in one run only, or that failed for another reason."""
+    """Count a page that yielded a record in one run only, or that failed for another reason."""
     kind = "changed" if before.data is after.data is None else "gained" if before.data is None else "lost"
     words = [item.reason or "a record" for item in (before, after)]
     records.count(kind, after.task_id, _parcel(after) or _parcel(before), *words)

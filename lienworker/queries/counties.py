@@ -9,16 +9,16 @@ from lienworker.queries.waiting import places_waiting
 from lienworker.store.history import paused_places
 from lienworker.store.pages import PAGE
 
-#: Newest tasks or results of a county that are looked at.
+#: How many of a county's newest tasks or results are looked at.
 WINDOW = 2_000
 #: A county as it is listed: platform, state, name.
 Key = tuple[str, str, str]
 
 
 def counties(since_minute: int, limit: int = 500) -> list[dict[str, Any]]:
-    """Platform and county with what ended lately and ever and what waits; those with most failures first.
+    """Return each county with what ended lately, what ended ever and what waits; those with most failures first.
 
-    One that nothing has ended of yet is there as soon as something waits for it.
+    A county of which nothing has ended yet is listed as soon as something waits for it.
     """
     found: dict[Key, dict[str, Any]] = {}
     sql = (
@@ -48,12 +48,12 @@ def _nothing_yet() -> dict[str, Any]:
 
 
 def _named(county: str) -> str:
-    """The guard knows a county that has no name by its host, in brackets."""
+    """Return the county's name; the drift guard names an unnamed county by its host, in brackets."""
     return "" if county.startswith("(") else county
 
 
 def newest_url(platform: str, county: str) -> str | None:
-    """A page of the county: its host says how it is treated."""
+    """Return the address of one of the county's pages: its host says how it is treated."""
     sql = (
         f"SELECT url FROM (SELECT rowid, url, platform FROM tasks WHERE county = ? ORDER BY rowid DESC LIMIT {WINDOW})"
         " WHERE platform IS ? OR ? = '' LIMIT 1"
@@ -71,7 +71,7 @@ def host_facts(host: str) -> dict[str, Any] | None:
 
 
 def samples_of_failures(platform: str, county: str) -> list[dict[str, Any]]:
-    """One task, with its page where it has one, of each kind of failure among the county's newest tasks."""
+    """Return one task, with its page if it has one, of each kind of failure among the county's newest tasks."""
     sql = (
         "SELECT reason, count(*) AS n, max(task_id) AS task_id, max(last_error) AS sample"
         f" FROM (SELECT rowid, * FROM tasks WHERE county = ? ORDER BY rowid DESC LIMIT {WINDOW})"
@@ -85,7 +85,7 @@ def samples_of_failures(platform: str, county: str) -> list[dict[str, Any]]:
 
 
 def median_ms(platform: str, county: str) -> int | None:
-    """How long a page takes, of the newest results."""
+    """Return the median time for a page, over the newest results."""
     rows = all_rows(
         "SELECT p.fetch_ms + r.parse_duration_ms FROM (SELECT rowid, * FROM results WHERE county = ?"
         " ORDER BY rowid DESC LIMIT 50) r JOIN pages p ON p.task_id = r.task_id AND p.generation = r.generation"
@@ -96,5 +96,5 @@ def median_ms(platform: str, county: str) -> int | None:
 
 
 def served_by_host() -> list[tuple[str, int, int]]:
-    """Each host with how often it gave us what we asked for, and how often not."""
+    """Return each host with how often it served us, and how often not."""
     return all_rows("SELECT host, served, failed FROM hosts WHERE served > 0 OR failed > 0")

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, TextIO
 from lienworker.db.database import dict_rows
 from lienworker.errors import InputError
 from lienworker.intake.rows import harmless
-from lienworker.platforms.core.record import CANONICAL
+from lienworker.platforms.core.base import CANONICAL
 from lienworker.queries.filters import TaskFilter
 from lienworker.queries.lists import each_result
 from lienworker.text_safety import redacted, without_passwords
@@ -34,7 +34,7 @@ _HOW = (
     "queue", "import_id", "scraped_at", "fetched_at", "parser_version", "raw_sha256", "html_path", "synced",
 )  # fmt: skip
 ABOUT = (*_WHOSE, *_HOW)
-#: Pairs as the page showed them: a column each would make thousands, so they share one.
+#: Pairs as the page showed them: a column for each would make thousands, so they share one.
 _AS_JSON = ("fields",)
 #: What the page says of these is said about the result already; where the two differ, the page's has its own column.
 _SAID_TWICE = frozenset({"parcel_id", "state", "county"})
@@ -144,7 +144,7 @@ def _write_csv(items: Items, fields: tuple[str, ...], out: TextIO) -> int:
 
 
 def _nested(item: Mapping[str, Any]) -> dict[str, Any]:
-    """What leaves the database leaves its passwords behind, those of addresses in a county's page, too."""
+    """Return a result without passwords, not even those in addresses on a county's page."""
     about = {name: redacted(item.get(name)) for name in ABOUT}
     return {**about, "list": redacted(item.get("list", {})), "data": redacted(item["data"])}
 
@@ -198,7 +198,7 @@ def _known(name: str, columns: Mapping[str, Any]) -> str:
 
 
 def flatten(data: dict[str, Any]) -> dict[str, Any]:
-    """Nested data as columns: objects become `outer.inner`, plain lists join with `; `, other lists are JSON."""
+    """Return nested data as columns: objects become `outer.inner`, plain lists join with `; `, other lists are JSON."""
     return dict(_pairs(data, ""))
 
 
@@ -221,7 +221,7 @@ def _plain(value: Any) -> Any:
 
 
 def _cell(value: Any) -> Any:
-    """Numbers stay numbers; a text that a spreadsheet would run is made harmless."""
+    """Return a cell: numbers stay numbers; text that a spreadsheet would run as a formula is made harmless."""
     if value is None:
         return ""
     return harmless(without_passwords(value)) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""What did not go through, the same error on many rows as one group, with when it is tried again and how to do it."""
+"""What was not delivered, grouped by error, with when it is tried again and the command that sends it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from lienworker.db.clock import rfc3339
 from lienworker.outbox.rows import NEVER_DUE
-from lienworker.outbox.states import State
+from lienworker.outbox.states import NEVER_SENDABLE, State
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.queries.outbox import groups_aside, groups_waiting
 
@@ -15,7 +15,7 @@ AFTER_RAW = "after its raw file"
 
 
 def groups_of_failures() -> list[dict[str, Any]]:
-    """Parked and held uploads, and those that wait for another try: by topic, reason and error, most first."""
+    """Return parked and held uploads, and those that wait for another try: by topic, reason and error, most first."""
     groups = [*groups_aside(), *groups_waiting()]
     return [_told(group) for group in groups if group["topic"] in ENDPOINTS]
 
@@ -36,7 +36,7 @@ def _told(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def due_in_words(due_at: int) -> str:
-    """When a row is due; a result that waits for its raw file has no time of its own."""
+    """Return when a row is due; a result that waits for its raw file has no time of its own."""
     return AFTER_RAW if due_at >= NEVER_DUE else rfc3339(due_at)
 
 
@@ -45,11 +45,11 @@ def _moment(moment: int | str | None) -> str | None:
 
 
 def _command(group: dict[str, Any]) -> str | None:
-    """None where a replay of these alone can deliver nothing: their raw file will not go, or has to go first."""
-    if group["reason"] in {"raw_discarded", "raw_parked"}:
-        return None
-    if group["reason"] == "incomplete_key":  # as it is, it would be parked again
+    """Return the command to replay a group; None where nothing alone helps (never sendable, raw file first)."""
+    if group["reason"] == "incomplete_key":
         return "lienworker tasks fill --all --state STATE --county COUNTY"
+    if group["reason"] in {*NEVER_SENDABLE, "raw_parked"}:
+        return None
     chosen = ["--fingerprint", group["fingerprint"]] if group["fingerprint"] else []
     if not chosen:
         chosen = [*(["--reason", group["reason"]] if group["reason"] else []), "--topic", group["topic"]]

@@ -1,4 +1,4 @@
-"""The figures behind the report for people, gathered in one walk over the results."""
+"""The figures behind the report for people, gathered in one pass over the results."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from peewee import SQL, fn
 from lienworker.db.models import Page, Result, Task, dicts, tuples
 from lienworker.store.results import with_data
 
-#: Amounts that are looked at: a field of the record, or one of the entries of a list.
+#: The amounts to examine: a field of the record, or one of the entries of a list.
 AMOUNTS = {
     "market_value": "market_value", "assessed_value": "assessed_value", "tax_amount": "tax_amount",
     "total_due": "total_due", "lien face amount": "liens.face_amount", "sale price": "sales.price",
 }  # fmt: skip
 DATES = {"year built": "year_built", "sale": "sales.date", "lien sale": "liens.sale_date", "tax year": "tax_year"}
 _EXTREMES = 20
-#: An amount this many times the middle spread away from the median, on a scale of powers, stands out.
+#: An amount this many times the median deviation away from the median, on a logarithmic scale, stands out.
 _FAR = 6.0
 _FEWEST = 30
 
@@ -50,7 +50,7 @@ class Amount:
                 heapq.heappushpop(heap, item)
 
     def by_size(self) -> dict[str, int]:
-        """How many between two powers of ten, each split where it feels like half (1, 3, 10, 30 …)."""
+        """Return how many are between two steps of 1, 3, 10, 30 and so on."""
         bins: Counter[int] = Counter(math.floor(2 * math.log10(value)) for value in self.values)
         if not bins:
             return {}
@@ -128,23 +128,23 @@ def _host_times(host: str, ordered: list[int]) -> dict[str, Any]:
     return {"host": host, "pages": n, "median_ms": ordered[n // 2], "p90_ms": ordered[int(0.9 * n)]}
 
 
-# What reports are made of: results and pages one by one, never all in memory.
+# What reports are made of: results and pages one at a time, never all in memory.
 
 
 def stored_records() -> Iterator[dict[str, Any]]:
-    """Every result with what it is of, `data` as an object."""
+    """Yield every result with what it belongs to, `data` as an object."""
     it = Result
     columns = (it.task_id, it.parcel_id, it.platform, it.state, it.county, it.fetched_at, it.data)
     yield from map(with_data, dicts(it.select(*columns)))
 
 
 def page_times() -> Iterator[tuple[str, int]]:
-    """The address of each page and how long its fetch took, in ms."""
+    """Yield the address of each page and how long its fetch took, in ms."""
     yield from tuples(Page.select(Page.url, Page.fetch_ms))
 
 
 def failed_tasks_of(reason: str, limit: int) -> list[dict[str, Any]]:
-    """Some tasks that failed for a reason, the newest first."""
+    """Return some tasks that failed for a reason, the newest first."""
     query = Task.select(Task.task_id, Task.url, Task.county, Task.last_error).where(
         Task.status.in_(["failed", "expired"]), fn.COALESCE(Task.reason, "unknown") == reason
     )

@@ -20,11 +20,14 @@ class TaskFilter:
     import_id: int | None = None
     #: RFC 3339: tasks that came, or results that were made, from then on.
     since: str | None = None
+    #: Only results that somebody should look at.
+    doubtful: bool = False
 
     @property
     def is_empty(self) -> bool:
         return self == TaskFilter()
 
     def in_words(self) -> str:
-        said = ((item.name, getattr(self, item.name)) for item in fields(self))
-        return " ".join(f"{name}={value}" for name, value in said if value is not None) or "all"
+        said = [(item.name, getattr(self, item.name)) for item in fields(self) if item.name != "doubtful"]
+        words = [f"{name}={value}" for name, value in said if value is not None]
+        return " ".join(words + ["doubtful"] * self.doubtful) or "all"

@@ -34,7 +34,7 @@ def size(value: int) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration in its two largest units."""
+    """Return a duration in its two largest units."""
     if value is None:
         return "–"
     whole = int(value)
@@ -52,7 +52,7 @@ def seconds(value: float | None) -> str:
 
 
 def ago(moment: int | str | None) -> str:
-    """How long ago a time was, given as milliseconds or as text."""
+    """Return how long ago a time was, given as milliseconds or as text."""
     if moment is None:
         return "–"
     past = (now_ms() - (to_ms(moment) if isinstance(moment, str) else moment)) / 1000
@@ -60,7 +60,7 @@ def ago(moment: int | str | None) -> str:
 
 
 def at(moment: int | str | None) -> str:
-    """A time to the second, UTC."""
+    """Return a time to the second, UTC."""
     if moment is None:
         return "–"
     text = moment if isinstance(moment, str) else rfc3339(moment)
@@ -102,7 +102,7 @@ def in_our_words(words: str) -> str:
 
 
 def query(values: Mapping[str, Any], **more: Any) -> str:
-    """A query string without what is empty."""
+    """Return a query string without what is empty."""
     return urlencode({name: value for name, value in {**values, **more}.items() if value not in (None, "")})
 
 

@@ -1,4 +1,4 @@
-"""How it is, in one line of words, and whether progress is being made."""
+"""The state of the whole in one line of text, and whether progress is being made."""
 
 from __future__ import annotations
 
@@ -16,14 +16,22 @@ from lienworker.queries.formatting import at, cut, in_our_words, number, seconds
 from lienworker.queries.lists import overdue_hosts
 from lienworker.queries.outbox import uploads_held
 from lienworker.settings import Settings
-from lienworker.store.counts import OUTBOX_STATES, by_minute, outbox_counts, sums, task_counts, this_minute
+from lienworker.store.counts import (
+    OUTBOX_STATES,
+    by_minute,
+    outbox_counts,
+    sums,
+    task_counts,
+    this_minute,
+    undelivered,
+)
 from lienworker.store.damage import known_damage
 from lienworker.store.heartbeats import ACKNOWLEDGED, last_heartbeat
 from lienworker.store.history import paused_places
 
-#: A worker gives a sign of life every three seconds; one that has been silent for so long hangs.
+#: A worker beats every three seconds; one that has been silent this long hangs.
 _SILENT_SECONDS = 30
-#: Due work that nobody has touched for so long means that nothing moves; longer than the slowest page.
+#: Due work that nobody has touched for this long means that nothing moves; longer than the slowest page.
 _STUCK_MINUTES = 2
 _KINDS = {
     "auth": "refuses our token",
@@ -37,7 +45,7 @@ _KINDS = {
 _HELD = {
     "standalone": "until `lienworker outbox replay`",
     "operator": "by hand, until they are released",
-    "drift": "until somebody has looked at their county",
+    "drift": "until a person has looked at their county",
     "restored": "since a restore, until `lienworker outbox release --reason restored`",
 }
 _RATE_MINUTES = 10
@@ -54,7 +62,7 @@ class Health:
 
 
 def facts_of(folder: DataFolder) -> dict[str, Any]:
-    """What the health line is made of; all of it from tallies and small tables."""
+    """Return what the health line is made of; all of it from tallies and small tables."""
     now = now_ms()
     workers = living(folder, "worker")
     lanes = [outbox_counts(topic) for topic in ENDPOINTS]
@@ -65,6 +73,7 @@ def facts_of(folder: DataFolder) -> dict[str, Any]:
         "outbox": outbox_counts(),
         "uploads": {state: sum(lane[state] for lane in lanes) for state in OUTBOX_STATES},
         "unsent": sum(lane["waiting"] for lane in lanes),
+        "undelivered": undelivered(),
         "replays": len(living(folder, "replay")),
         "held": uploads_held(),
         "drift": paused_places(),
@@ -82,7 +91,7 @@ def facts_of(folder: DataFolder) -> dict[str, Any]:
 
 
 def _pace() -> dict[str, Any]:
-    """Tasks that end in a second, by the last ten minutes, and the time that what is left will take."""
+    """Return the tasks that end per second, over the last ten minutes, and the time that the rest will take."""
     minute = this_minute()
     lately = by_minute("task", minute - _RATE_MINUTES)
     moments = [when for counts in lately.values() for when in counts]
@@ -96,11 +105,12 @@ def _pace() -> dict[str, Any]:
 
 
 def judge(settings: Settings, facts: dict[str, Any]) -> Health:
-    """The worst thing first; that nothing is lost is said where one would fear it."""
+    """Return the health, the worst first; "nothing is lost" is said where a reader would fear it."""
     bad = [*_damage(facts), *facts.get("redis_trouble", ()), *_no_workers(facts), *_stuck(facts)]
     warn = [
         *(_gateway(settings, facts) or _heartbeat(settings, facts)),
         *_unsent(settings, facts),
+        *_intake(settings, facts),
         *_pauses(facts),
         *_drift(facts),
         *_disk(settings, facts),
@@ -151,7 +161,7 @@ def _gateway(settings: Settings, facts: dict[str, Any]) -> list[str]:
 
 
 def _heartbeat(settings: Settings, facts: dict[str, Any]) -> list[str]:
-    """Where only heartbeats fail, nothing else shows that the Gateway will soon count this worker as gone."""
+    """Return a warning where only heartbeats fail: nothing else shows that the Gateway will soon drop this worker."""
     beat = facts["heartbeat"]
     if settings.mode != "ondemand" or not facts["stack_runs"] or beat["outcome"] in (None, ACKNOWLEDGED):
         return []
@@ -164,7 +174,7 @@ def _heartbeat(settings: Settings, facts: dict[str, Any]) -> list[str]:
 
 
 def _unsent(settings: Settings, facts: dict[str, Any]) -> list[str]:
-    """What waits goes only while somebody sends: a stack that is on demand, or a person's replay."""
+    """Return what waits while nobody sends it: neither an on-demand stack nor a person's replay."""
     is_alone = settings.mode != "ondemand"
     if not facts["unsent"] or facts["replays"] or (facts["stack_runs"] and not is_alone):
         return []
@@ -177,12 +187,20 @@ def _uploads(n: int, one: str, many: str) -> str:
     return f"1 upload {one}" if n == 1 else f"{number(n)} uploads {many}"
 
 
+def _intake(settings: Settings, facts: dict[str, Any]) -> list[str]:
+    """Nothing else shows why a worker with nothing to do takes nothing."""
+    n = facts["undelivered"]
+    if settings.mode != "ondemand" or n < settings.max_waiting:
+        return []
+    return [f"no work is taken until some of {number(n)} outcomes are delivered (LIENWORKER_MAX_WAITING)"]
+
+
 def _pauses(facts: dict[str, Any]) -> list[str]:
     return [f"{pause['lane']} is paused ({pause['words']})" for pause in facts["pauses"]]
 
 
 def _drift(facts: dict[str, Any]) -> list[str]:
-    """Each county's own words where it is one; the names of the first where there are more."""
+    """Return the message of a single paused county; the names of the first where there are more."""
     if len(facts["drift"]) == 1:
         return [facts["drift"][0]["words"].partition("; see ")[0]]
     names = [place["words"].partition(" is paused")[0] for place in facts["drift"]]
@@ -191,7 +209,7 @@ def _drift(facts: dict[str, Any]) -> list[str]:
 
 
 def _disk(settings: Settings, facts: dict[str, Any]) -> list[str]:
-    """Where a lane is stopped for it, that says it already."""
+    """Return warnings about the disk, unless a lane is stopped because of it, which says it already."""
     stopped = any(pause["cause"] in {"disk", "storage"} for pause in facts["pauses"])
     room = Room(facts["disk_free_mb"], facts["data_mb"], settings, facts["disk_free_files"])
     return [] if stopped else room.warnings()
@@ -203,7 +221,7 @@ def _work(facts: dict[str, Any], *, is_well: bool) -> str:
         if not facts["stack_runs"]:
             return f"{idle}; no stack runs on this folder"
         return f"all is well, {idle}" if is_well else idle
-    words = "1 task is on its way" if facts["left"] == 1 else f"{number(facts['left'])} tasks are on their way"
+    words = "1 task is in progress" if facts["left"] == 1 else f"{number(facts['left'])} tasks are in progress"
     is_known = facts["stack_runs"] and (facts["left_seconds"] or 0) >= 1
     return words + (f", done in about {seconds(facts['left_seconds'])}" if is_known else "")
 
@@ -218,7 +236,7 @@ def _held(facts: dict[str, Any]) -> list[str]:
 
 
 def readiness(folder: DataFolder) -> Health:
-    """Whether progress is being made: a stack whose workers hang is not ready."""
+    """Return whether progress is being made: a stack whose workers hang is not ready."""
     facts = facts_of(folder)
     if not facts["stack_runs"]:
         return Health("bad", "no stack runs on this folder")

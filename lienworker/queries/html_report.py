@@ -1,4 +1,4 @@
-"""The reports that a person would rather look at: one HTML file, offline, with charts."""
+"""The reports as a page to look at: one HTML file, offline, with charts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BAD = frozenset({"failed", "expired"})
 
 
 def analysis_page() -> str:
-    """What was collected, and how well."""
+    """Return what was collected, and how well."""
     figures = Figures(stored_records())
     body = [
         charts.quiet(f"as of {rfc3339()}"),
@@ -94,7 +94,7 @@ def _failures() -> Iterator[str]:
 
 
 def comparison_page(found: dict[str, Any]) -> str:
-    """Two runs side by side."""
+    """Return the page that compares two runs."""
     a, b = found["a"], found["b"]
     head = ("run", "what", "started", "parser versions", "pages", "without a record")
     runs = [

@@ -1,7 +1,7 @@
-"""Pages of long lists. No list takes longer than its time, however many rows there are.
+"""Pages of long lists. No list takes longer than its time limit, however many rows there are.
 
 A list walks its best index in the order in which rows came, newest first, a window of rows at a time, and keeps those
-that fit the rest of the filter. Where that has not filled a page within its time, the next page goes on from there.
+that match the rest of the filter. Where that has not filled a page within its time, the next page continues from there.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from lienworker.queries.filters import TaskFilter
 from lienworker.store.results import result, with_data
 from lienworker.store.tasks import local_task_id, without_secrets
 
-#: Rows that a list looks at in one go.
+#: Rows that a list looks at in one query.
 WINDOW = 1_000
-#: Time for one page of a list, s: another window is begun only within it.
+#: Time for one page of a list, s: another window is started only within it.
 _SEARCH_SECONDS = 0.02
 PAGE = 50
 #: Above every rowid.
@@ -28,13 +28,13 @@ _TASK_COLUMNS = (
     "rowid AS position, task_id, status, queue, priority, source, platform, state, county, parcel_id, url, reason,"
     " last_error, attempts, received_at, updated_at, completed_at"
 )
-#: Indexes of what is rare. SQLite uses them only where the statement itself names the value.
+#: Indexes of what is rare. SQLite uses them only where the statement itself contains the value.
 _RARE = {"queue": "urgent", "source": "cli"}
 #: Tasks of an import whose results are looked up one by one.
 _SMALL_IMPORT = 150_000
 #: Characters of a value that a list shows.
 _SHOWN = 200
-#: The plain values of a record, made by SQLite, so that the record itself is never ours to hold. A list of parcels has
+#: The plain values of a record, extracted by SQLite, so that we never hold the record itself. A list of parcels has
 #: none, and is not even read.
 _PLAIN_VALUES = f"""
 CASE WHEN stays_here OR NOT json_valid(data) THEN '{{}}' ELSE (
@@ -45,13 +45,13 @@ CASE WHEN stays_here OR NOT json_valid(data) THEN '{{}}' ELSE (
 _RESULT_COLUMNS = (
     "rowid AS position, task_id, generation, parcel_id, platform, state, county, json_path, html_path, raw_sha256,"
     " fetched_at, confirmed_at, parser_version, scraped_at, parse_duration_ms, synced, sync_attempts, last_error,"
-    f" stays_here, {_PLAIN_VALUES}"
+    f" stays_here, doubts, {_PLAIN_VALUES}"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of a list. `more` is where the next page begins; `looked_at_all` is False when its time was over."""
+    """A page of a list. `more` is where the next page begins; `looked_at_all` is False when its time was up."""
 
     rows: list[dict[str, Any]]
     more: int | None
@@ -208,6 +208,8 @@ class _Walk:
             condition += f" AND {self._guide} = '{_RARE[self._guide]}'"
         elif self._guide:
             condition, values = f"{condition} AND {self._guide} = ?", [low, high, getattr(self._wanted, self._guide)]
+        if self._wanted.doubtful and self.table == "results":
+            condition += " AND doubts IS NOT NULL"
         return condition, values
 
     def _rest(self, guide: str | None) -> tuple[str, list[Any]]:
@@ -272,7 +274,7 @@ def _first_since(since: str) -> int:
 
 
 def _with_direct_hits(listing: Listing, wanted: TaskFilter, below: int) -> Listing:
-    """A search for an id finds it at once, wherever in the list it is."""
+    """Add the task whose id is searched for: it is found at once, wherever in the list it is."""
     if not wanted.text or below != TOP or wanted != TaskFilter(text=wanted.text):
         return listing
     text = wanted.text
@@ -301,13 +303,13 @@ def tasks_called(name: str, most: int = 6) -> list[str]:
 
 
 def page_story(task_id: str) -> list[dict[str, Any]]:
-    """Every page that was fetched for a task."""
+    """Return every page that was fetched for a task."""
     sql = "SELECT generation, path, size, status, content_type, url, fetched_at, fetch_ms FROM pages WHERE task_id = ?"
     return list(dict_rows(sql + " ORDER BY generation DESC", (task_id,)))
 
 
 def pulse() -> tuple[Any, ...]:
-    """Small enough to look at each second; differs when there is something new to show."""
+    """Return a value that is cheap enough to read each second, and differs when there is something new to show."""
     return (
         tuple(all_rows("SELECT kind, topic, state, n FROM tally")),
         tuple(all_rows("SELECT endpoint, is_open, successes, words FROM breakers")),
@@ -319,12 +321,12 @@ def pulse() -> tuple[Any, ...]:
 
 
 def data_version() -> int:
-    """Changes when another connection has written; costs next to nothing."""
+    """Return a number that changes when another connection has written; costs next to nothing."""
     return int(one_row("PRAGMA data_version")[0])
 
 
 def failures_by_reason(limit: int = 12) -> list[dict[str, Any]]:
-    """Failed tasks by reason, each with its newest task and that one's error."""
+    """Return failed tasks by reason, each with its newest task and that one's error."""
     sql = (
         "SELECT f.reason, f.n, f.sample AS task_id, t.last_error AS sample, f.last_at FROM failed_tasks f"
         " LEFT JOIN tasks t ON t.task_id = f.sample WHERE f.n > 0 ORDER BY f.n DESC, f.reason LIMIT ?"
@@ -333,7 +335,7 @@ def failures_by_reason(limit: int = 12) -> list[dict[str, Any]]:
 
 
 def overdue_hosts(before: int) -> list[str]:
-    """Hosts with fetches that could have begun before a time: due, not cooling, not waiting for their turn."""
+    """Return hosts with fetches that could have started before a time: due, not cooling, not waiting for their turn."""
     sql = (
         "SELECT DISTINCT b.host FROM backlog b LEFT JOIN hosts h ON h.host = b.host"
         " LEFT JOIN hosts s ON s.host = substr(b.host, 1, instr(b.host || ' ', ' ') - 1)"

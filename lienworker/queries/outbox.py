@@ -1,7 +1,9 @@
-"""The outbox for people: what is set aside in groups, and rows page by page."""
+"""The outbox for people: what is set aside, grouped, and rows page by page."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from lienworker.db.database import all_rows, dict_rows, one_row
@@ -14,7 +16,7 @@ _COLUMNS = (
 #: Rows that one page of a list looks at.
 WINDOW = 3_000
 _TOPICS = "('upload_raw', 'upload_result', 'report_failure')"
-#: Failed tries, or parked raw files, that are looked at for rows that wait. CROSS JOIN keeps SQLite to that order.
+#: How many failed tries, or parked raw files, are searched for waiting rows. CROSS JOIN keeps SQLite to that order.
 _LATEST = 50_000
 _TRIED = f"""
 SELECT o.state, o.topic, o.reason, coalesce(o.fingerprint, '') AS fingerprint, count(DISTINCT o.id) AS n,
@@ -34,15 +36,15 @@ WHERE o.state = 'waiting' AND o.reason = 'raw_parked' GROUP BY 1, 2, 3
 
 
 def groups_aside() -> list[dict[str, Any]]:
-    """Parked and held rows, the same error on many as one line: count, first and last seen, a sample."""
+    """Return parked and held rows grouped by error: count, first and last seen, a sample."""
     groups = list(dict_rows("SELECT * FROM set_aside WHERE n > 0 ORDER BY state DESC, n DESC LIMIT 200"))
     return [_with_sample(group) for group in groups]
 
 
 def groups_waiting() -> list[dict[str, Any]]:
-    """Uploads that failed and wait for another try, in such groups too: what the latest failed tries were about.
+    """Return uploads that failed and wait for another try, grouped the same way, from the latest failed tries.
 
-    No index has the reasons of a million rows that wait, so the tries lead to them, and parked files to their results.
+    No index has the reasons of a million waiting rows, so the tries lead to them, and parked files to their results.
     """
     groups = [*dict_rows(_TRIED), *dict_rows(_BEHIND_RAW)]
     return [_with_sample(group) for group in sorted(groups, key=lambda group: -int(group["n"]))]
@@ -55,7 +57,7 @@ def _with_sample(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def lanes() -> list[dict[str, Any]]:
-    """Rows by topic and state, from the tallies."""
+    """Return rows by topic and state, from the tallies."""
     found: dict[str, dict[str, int]] = {}
     for topic, state, n in all_rows("SELECT topic, state, n FROM tally WHERE kind = 'outbox' AND n > 0"):
         found.setdefault(topic, {})[state] = n
@@ -64,7 +66,7 @@ def lanes() -> list[dict[str, Any]]:
 
 
 def list_rows(wanted: dict[str, str], below: int = TOP, limit: int = PAGE) -> Listing:
-    """Rows on their way to the Gateway, newest first; `wanted` has state, topic, reason, fingerprint."""
+    """Return rows to be sent to the Gateway, newest first; `wanted` has state, topic, reason, fingerprint."""
     if wanted.get("state") in {"held", "parked"}:
         return _set_aside(wanted, below, limit)
     inner, values = _window(wanted.get("state"), wanted.get("topic"), below)
@@ -88,7 +90,7 @@ def _window(state: str | None, topic: str | None, below: int) -> tuple[str, list
 
 
 def _set_aside(wanted: dict[str, str], below: int, limit: int) -> Listing:
-    """Group by group, since the index has them so; the newest of all groups make the page."""
+    """Return a page of rows set aside, read group by group, as the index has them; the newest of all groups first."""
     names = ("state", "topic", "reason", "fingerprint")
     sql = "SELECT DISTINCT state, topic, reason FROM set_aside WHERE n > 0"
     chosen = [name for name in names if wanted.get(name)]
@@ -125,15 +127,16 @@ def _of_group(
     return rows, lowest if n >= WINDOW else None
 
 
-def count_aside(wanted: dict[str, str], but_not: str = "") -> int:
-    """How many parked or held uploads a filter means, from the groups: at once, also for a million."""
+def count_aside(wanted: dict[str, str], but_not: Sequence[str] = ()) -> int:
+    """Return how many parked or held uploads match a filter, from the groups: immediate, even for a million."""
     names = [name for name in ("state", "topic", "reason", "fingerprint") if wanted.get(name)]
-    sql = f"SELECT coalesce(sum(n), 0) FROM set_aside WHERE topic IN {_TOPICS} AND (? = '' OR reason <> ?)"
+    sql = f"SELECT coalesce(sum(n), 0) FROM set_aside WHERE topic IN {_TOPICS}"
+    sql += " AND coalesce(reason, '') NOT IN (SELECT value FROM json_each(?))"
     sql += "".join(f" AND {name} = ?" for name in names)
-    return int(one_row(sql, [but_not, but_not, *(wanted[name] for name in names)])[0])
+    return int(one_row(sql, [json.dumps(list(but_not)), *(wanted[name] for name in names)])[0])
 
 
 def uploads_held() -> dict[str, int]:
-    """What would go to the Gateway and is held, by reason."""
+    """Return the held uploads by reason."""
     sql = f"SELECT reason, sum(n) FROM set_aside WHERE state = 'held' AND topic IN {_TOPICS} AND n > 0 GROUP BY 1"
     return dict(all_rows(sql))

@@ -17,7 +17,7 @@ from lienworker.store.tasks import QUEUES
 
 
 def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
-    """Counts from tallies, so it costs the same at a million tasks."""
+    """Return the overview, counted from tallies, so that it costs the same at a million tasks."""
     return {
         "mode": settings.mode,
         "at": rfc3339(),
@@ -31,7 +31,7 @@ def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
 
 
 def queue_counts() -> dict[str, dict[str, int]]:
-    """What waits in each queue, by step."""
+    """Return what waits in each queue, by step."""
     counts: dict[str, dict[str, int]] = {queue: {"fetch": 0, "scrape": 0} for queue in QUEUES}
     steps = Backlog.select(Backlog.topic, Backlog.rank, fn.SUM(Backlog.waiting)).group_by(Backlog.topic, Backlog.rank)
     for topic, rank, waiting in tuples(steps):
@@ -41,7 +41,7 @@ def queue_counts() -> dict[str, dict[str, int]]:
 
 
 def busy_hosts(limit: int = 20) -> list[dict[str, Any]]:
-    """Hosts with work, those in trouble first."""
+    """Return hosts with work, those with problems first."""
     waiting = fn.SUM(Backlog.waiting)
     query = (
         Host.select(

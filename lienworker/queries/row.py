@@ -1,4 +1,4 @@
-"""Everything about one row of the outbox: whose it is, what it would send, and each thing that went wrong."""
+"""Everything about one outbox row: whose it is, what it would send, and each error."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from lienworker.db.database import dict_rows
 from lienworker.db.models import Attempt, Result, dicts
-from lienworker.hubs.gateway.sanitize import Unfit, fit_result
-from lienworker.hubs.gateway.transport import raw_form
-from lienworker.outbox.uploads import raw_pages
+from lienworker.hubs.gateway.sanitize import Unfit, fit_result, with_raw
+from lienworker.hubs.gateway.transport import raw_form, raw_listing
+from lienworker.outbox.uploads import raw_pages, sent_pages
 from lienworker.queries.failures import due_in_words
 from lienworker.store.pages import PAGE
 from lienworker.store.pending import item
@@ -23,7 +23,7 @@ LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p
 
 
 def row_story(row_id: int) -> dict[str, Any] | None:
-    """The row with its parcel, times as text, `would_send` and `errors`."""
+    """Return the row with its parcel, times as text, `would_send` and `errors`."""
     row = next(dict_rows(_STORY, (PAGE, row_id)), None)
     if row is None:
         return None
@@ -55,5 +55,6 @@ def _result(row: dict[str, Any]) -> Any:
     result = next(dicts(Result.select().where(*of_row)), None)
     if result is None:
         return None  # a newer one has replaced it
-    fitted = fit_result({**item(result), "data": json.loads(result["data"])})
+    pages = sent_pages([row["id"]]).get(row["id"], [])
+    fitted = fit_result({**item(result), "data": json.loads(with_raw(result["data"], raw_listing(pages)))})
     return f"nothing, for {fitted.detail}" if isinstance(fitted, Unfit) else fitted.item

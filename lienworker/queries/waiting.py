@@ -1,4 +1,4 @@
-"""What waits, by age: kept by triggers in the transactions that it speaks of (see 0006_places.sql)."""
+"""What waits, by age: kept by triggers in the transactions that change it (see 0006_places.sql)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lienworker.db.models import WaitingSince, tuples
 from lienworker.queries.formatting import number, seconds
 from lienworker.store.counts import this_minute
 
-#: Rows of the table that are shown; the largest first.
+#: Rows of the table to show; the largest first.
 MOST = 100
 
 
 def by_host_and_county(bounds: tuple[int, ...], now_minute: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """By lane and host, and what waits to be fetched by county: under each bound of age (minutes), and over the last.
+    """Return what waits by lane and host, and fetches by county: under each bound of age (minutes), and over the last.
 
-    One walk in the order of the table, for it may have a row for each minute of each county.
+    This is one pass in the order of the table, since it may have a row for each minute of each county.
     """
     cases = ", ".join(
         f"sum(CASE WHEN minute > {low} AND minute <= {high} THEN n ELSE 0 END)"
@@ -41,13 +41,13 @@ def by_host_and_county(bounds: tuple[int, ...], now_minute: int) -> tuple[list[d
 
 
 def _spans(bounds: tuple[int, ...], now_minute: int) -> list[tuple[int, int]]:
-    """The minutes between which something came that is younger than each bound, and older than all."""
+    """Return the ranges of minutes for ages under each bound, and for those over all."""
     edges = [1 << 40, *(now_minute - bound for bound in bounds), -(1 << 40)]
     return list(zip(edges[1:], edges, strict=False))
 
 
 class _Waiting:
-    """Rows that wait, by age, added up."""
+    """Waiting rows by age, added up."""
 
     def __init__(self, spans: int) -> None:
         self.n, self.since, self.ages = 0, 1 << 40, [0] * spans
@@ -66,14 +66,14 @@ def _largest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def places_waiting() -> dict[tuple[str, str, str], tuple[int, int]]:
-    """For each platform, state and county how many fetches wait, and the minute since when the oldest does."""
+    """Return for each platform, state and county how many fetches wait, and the minute since when the oldest does."""
     it = WaitingSince
     query = it.select(it.place, fn.SUM(it.n), fn.MIN(it.minute)).where(it.topic == "fetch", it.n > 0).group_by(it.place)
     return {_parts(place): (n, minute) for place, n, minute in tuples(query)}
 
 
 def oldest_by_topic(now_minute: int) -> dict[str, int]:
-    """How long the oldest row of each lane has waited, minutes."""
+    """Return how long the oldest row of each lane has waited, minutes."""
     it = WaitingSince
     query = it.select(it.topic, fn.MIN(it.minute)).where(it.n > 0).group_by(it.topic)
     return {topic: max(0, now_minute - minute) for topic, minute in tuples(query)}
@@ -91,23 +91,23 @@ def _parts(place: str) -> tuple[str, str, str]:
 # The backlog by age, as Postfix's qshape shows its queues: hosts and counties against how long they have waited.
 
 
-#: Upper bounds of age, minutes, as far apart as qshape's.
+#: Upper bounds of age, minutes, spaced like qshape's.
 AGES = (5, 15, 30, 60, 180, 360, 720, 1440, 4320)
 
 
 def backlog() -> dict[str, Any]:
-    """`rows` by lane and host, `counties` by platform and county; `ages`: how many under each bound, and over all."""
+    """Return `rows` by lane and host and `counties` by platform and county, each with counts by `ages`."""
     hosts, counties = by_host_and_county(AGES, this_minute())
     return {"bounds": list(AGES), "rows": hosts, "counties": counties}
 
 
 def heads() -> list[str]:
-    """The columns of ages in words."""
+    """Return the headings of the age columns."""
     return [*(f"<{seconds(60 * bound)}" for bound in AGES), "older"]
 
 
 def in_lines(rows: Iterable[dict[str, Any]], most: int) -> Iterator[list[str]]:
-    """For a terminal: who, how many, and by age; nothing where nothing is."""
+    """Yield lines for a terminal: name, count, and count by age; empty where there is none."""
     for row in list(rows)[:most]:
         yield [name_of(row), number(row["n"]), *(number(n) if n else "·" for n in row["ages"])]
 

@@ -1,4 +1,4 @@
-"""The checks of a data folder that end in a repair: what is wrong, what is done about it, and doing it.
+"""The checks of a data folder that can be repaired: what is wrong, what is done about it, and doing it.
 
 `doctor` shows what they find; `doctor --repair` carries out their fixes in this order, since rows are judged before the
 files that they name. A fix is part of a larger transaction.
@@ -35,7 +35,7 @@ _READ_BY_DEFAULT = 2_000
 class Scope:
     """What is checked: with `deep` all files are read, with `refetch` lost pages are to be fetched again.
 
-    `is_alone` says that nobody else uses the folder, so nothing in it is on its way.
+    `is_alone` says that nobody else uses the folder, so nothing in it is being written.
     """
 
     folder: DataFolder
@@ -55,15 +55,15 @@ def row_checks(folder: DataFolder) -> Iterator[Finding]:
     """Check the rows against each other, and what is counted against the rows."""
     n = unusable_rows()
     words = f"{n:,} rows without their task, or unreadable"
-    remedy = "tasks are made again from pages, results and steps; unreadable results go, and are made again"
+    remedy = "tasks are rebuilt from pages, results and steps; unreadable results are deleted and made again"
     yield _finding("references", n, words, remedy, rebuild_tasks)
     n = len(stranded_tasks())
     words = f"{n:,} tasks lack their next step or their result"
-    remedy = "they go on from the stored page where that is whole, and are fetched where it is not"
+    remedy = "they continue from the stored page where that is intact, and are fetched where it is not"
     yield _finding("tasks", n, words, remedy, lambda: requeue(folder.root, stranded_tasks()))
     n = len(undelivered_results())
     words = f"{n:,} results that no row would deliver"
-    yield _finding("deliveries", n, words, "they get their rows again", lambda: redeliver(undelivered_results()))
+    yield _finding("deliveries", n, words, "their rows are added again", lambda: redeliver(undelivered_results()))
     for side in balances():
         n = abs(side.added - side.purged - side.there)
         words = f"{side.topic}: added {side.added:,} IS NOT {side.there:,} there + {side.purged:,} purged"
@@ -111,7 +111,7 @@ def file_checks(scope: Scope) -> Iterator[Finding]:
 
 
 def _pending_check(scope: Scope) -> Finding:
-    """Check the files for people. They come a moment before their rows: only what differs twice is wrong."""
+    """Check the files for people. They are written a moment before their rows: only what differs twice is wrong."""
     most_read = None if scope.deep or scope.is_alone else _READ_BY_DEFAULT
     wrong = differences(scope.folder, most_read)
     if wrong and not scope.is_alone:
@@ -120,7 +120,7 @@ def _pending_check(scope: Scope) -> Finding:
         left = wrong & files_of_delivered(scope.folder) if wrong and is_stack_running(scope.folder) else set()
         wrong -= left
         if left and not wrong:
-            return Finding("pending files", True, f"ok; {len(left)} of delivered results go within minutes")
+            return Finding("pending files", True, f"ok; {len(left)} of delivered results are removed within minutes")
     words = f"{len(wrong):,} differ from the database"
     remedy = "they are made again from it; those that no row names go to quarantine"
     return _finding("pending files", len(wrong), words, remedy, lambda: rebuild(scope.folder, scope.put_away))
@@ -131,7 +131,7 @@ def _finding(check: str, n: int, words: str, remedy: str, fix: Callable[[], obje
 
 
 def unusable_rows() -> int:
-    """Count rows whose task is not there, and rows whose JSON is none: SQLite itself does not see these."""
+    """Count rows whose task is missing, and rows whose JSON is invalid: SQLite itself does not notice these."""
     (results,) = one_row("SELECT count(*) FROM results WHERE NOT json_valid(data)")
     (targets,) = one_row("SELECT count(*) FROM tasks WHERE NOT json_valid(target_json)")
     return len(all_rows("PRAGMA foreign_key_check")) + int(results) + int(targets) + unknown_words()

@@ -1,4 +1,4 @@
-"""Is everything as it should be? Each check is one line: what was looked at, how it is, what to do."""
+"""The checks of `lienworker doctor`: each is one line that says what was checked, its state, and what to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lienworker.db.migrations import schema_version
 from lienworker.errors import LienworkerError
 from lienworker.maintenance.disk_limits import Room, free_mb, room_in
 from lienworker.outbox.pauses import pauses
-from lienworker.outbox.storage_watch import CAUSE, words_of
+from lienworker.outbox.storage_watch import CAUSE, refusal_message
 from lienworker.repair.checks import Scope, file_checks, raw_page_check, row_checks
 from lienworker.repair.redis_check import redis_finding
 from lienworker.repair.report import Finding
@@ -29,7 +29,7 @@ _FETCHES_THEM = "`lienworker doctor --repair --refetch` fetches them again"
 
 
 def examine(settings: Settings, find_redis: Callable[[], str], *, deep: bool = False) -> Iterator[Finding]:
-    """All checks, in the order in which trouble usually starts."""
+    """Yield all checks, in the order in which problems usually start."""
     yield _environment()
     yield _settings(settings)
     yield redis_finding(settings, find_redis)
@@ -49,9 +49,9 @@ def examine(settings: Settings, find_redis: Callable[[], str], *, deep: bool = F
     yield integrity
     yield from _damage_note(folder, is_whole=integrity.is_well)
     if not integrity.is_well:
-        return  # nothing else that it says can be believed
+        return  # nothing else in it can be trusted
     scope = Scope(folder, deep=deep)
-    with database.atomic("DEFERRED"):  # one view of the data, while workers go on
+    with database.atomic("DEFERRED"):  # one view of the data, while workers continue
         yield from map(_with_hint, row_checks(folder))
         yield _with_hint(raw_page_check(scope), _FETCHES_THEM)
     yield from map(_with_hint, file_checks(scope))
@@ -94,16 +94,16 @@ def _disk(settings: Settings, folder: DataFolder) -> Finding:
 
 
 def _storage(folder: DataFolder) -> Finding:
-    """Bytes that are free say nothing of inodes, quotas and folders that nobody may write to: it is tried."""
+    """Try to store a file: free bytes say nothing about inodes, quotas and folders without write permission."""
     problem = try_storage(folder)
     if problem is not None:
-        return Finding("storage", False, f"{words_of(folder, problem).partition(';')[0]}; fetching waits for it")
+        return Finding("storage", False, f"{refusal_message(folder, problem).partition(';')[0]}; fetching waits for it")
     paused = [words for lane, cause, _, words in pauses() if (lane, cause) == ("fetch", CAUSE)]
-    return Finding("storage", not paused, f"fetch is paused: {paused[0]}" if paused else "takes pages")
+    return Finding("storage", not paused, f"fetch is paused: {paused[0]}" if paused else "accepts pages")
 
 
 def _disk_alone(settings: Settings) -> Iterator[Finding]:
-    """A full disk keeps the database from being opened: then this is what is to be done about."""
+    """Yield what a full disk explains: it keeps the database from being opened, so this is what to fix first."""
     if settings.data_dir.is_dir():
         warnings = Room(free_mb(settings.data_dir), None, settings).warnings()
         yield from (Finding("disk", False, f"{words}: make room") for words in warnings)
@@ -113,12 +113,12 @@ def _integrity(folder: DataFolder) -> Finding:
     words = integrity_problems(folder.database)
     if not words:
         return Finding("database", True, "ok")
-    lines = "; ".join(line for word in words for line in word.splitlines())  # SQLite says some in several
+    lines = "; ".join(line for word in words for line in word.splitlines())  # some messages have several lines
     return Finding("database", False, f"damaged ({lines}): stop everything, then {_FIXES_IT}")
 
 
 def _damage_note(folder: DataFolder, *, is_whole: bool) -> Iterator[Finding]:
-    """Name the note that keeps the stack from starting; one that the database refutes, whole as it is, goes."""
+    """Yield the note that keeps the stack from starting; remove it where the database turns out to be intact."""
     words = known_damage(folder)
     if words and not is_whole:
         yield Finding("damage note", False, f"{folder.damage_note} says {words}: no stack starts before the repair")

@@ -1,7 +1,7 @@
-"""`doctor --repair`: what would be fixed, as sentences first, then done. Doing it twice does nothing more.
+"""`doctor --repair`: what would be fixed, as sentences first, then done. Doing it twice changes nothing more.
 
-The database comes first, since everything else is judged by it. What cannot be rebuilt is never deleted: it goes to
-`quarantine/`, and the audit keeps what was done.
+The database comes first, since everything else is judged by it. What cannot be rebuilt is never deleted: it is moved to
+`quarantine/`, and the audit records what was done.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lienworker.store.audit import actions, record_action
 from lienworker.store.damage import integrity_problems
 from lienworker.trust import trust_data_folder
 
-#: A process that looks whether a stack runs has the lock for as long as it looks.
+#: A process that checks whether a stack runs holds the lock while it checks.
 _LOCK_SECONDS = 1.0
 
 
@@ -46,12 +46,12 @@ def alone_on(settings: Settings) -> Iterator[DataFolder]:
 
 
 def plan(folder: DataFolder, *, deep: bool, refetch: bool) -> list[Finding]:
-    """Return what is wrong and can be fixed, in that order; the database alone, as long as it cannot be believed."""
+    """Return what is wrong and can be fixed, in order; only the database, as long as it cannot be trusted."""
     return _database_problem(folder) or other_problems(folder, deep=deep, refetch=refetch)
 
 
 def other_problems(folder: DataFolder, *, deep: bool, refetch: bool) -> list[Finding]:
-    """Return what else is wrong in a folder whose database is whole."""
+    """Return what else is wrong in a folder whose database is intact."""
     open_store(folder.root)
     scope = Scope(folder, deep=deep, refetch=refetch, is_alone=True)
     found = [*row_checks(folder), raw_page_check(scope), *file_checks(scope)]
@@ -72,7 +72,7 @@ def _database_problem(folder: DataFolder) -> list[Finding]:
         return []
     words = f"{folder.database} is damaged ({problems[0]})"
     remedy = (
-        "its indexes are made again; if that is not enough, what can be read is saved into a new file, and the broken"
+        "its indexes are rebuilt; if that is not enough, what can be read is saved into a new file, and the broken"
         f" one goes to {folder.quarantine / stamp}"
     )
     return [Finding("database", False, words, remedy, 1, lambda: _fix_database(folder, stamp))]
@@ -87,8 +87,8 @@ def _fix_database(folder: DataFolder, stamp: str) -> None:
         close()
         part_of(folder).unlink(missing_ok=True)
         raise StoreError(
-            f"Nothing of {folder.database} can be read. Restore a backup; or move the file away and import your lists"
-            " again: the raw pages are still there."
+            f"Nothing of {folder.database} can be read. Restore a backup; or move the file elsewhere and import your"
+            " lists again: the raw pages are still there."
         )
     with write("salvage_books"):
         words = saved.in_words()
@@ -102,7 +102,7 @@ def _fix_database(folder: DataFolder, stamp: str) -> None:
 
 
 def _rebuild_indexes(folder: DataFolder) -> bool:
-    """Return whether that was all: tables that are whole have what their indexes need."""
+    """Rebuild the indexes; return whether that was all: intact tables have what their indexes need."""
     try:
         with write("reindex"):
             execute("REINDEX")
@@ -111,22 +111,22 @@ def _rebuild_indexes(folder: DataFolder) -> bool:
     if integrity_problems(folder.database, 1):
         return False
     with write("repair"):
-        record_action("repair", "database: its indexes were made again", 1)
+        record_action("repair", "database: its indexes were rebuilt", 1)
     return True
 
 
 def carry_out(folder: DataFolder, finding: Finding) -> str:
-    """Fix what was found and keep that in the audit; return what there is to say about it.
+    """Fix a finding and record it in the audit; return a message about it.
 
-    The database's own repair writes its own line, into what it has made: so a repair that finishes one that was killed
-    knows as well what was saved and what was lost.
+    The database's own repair writes its own line, into the file that it made: so a repair that finishes a killed one
+    also knows what was saved and what was lost.
     """
     assert finding.fix is not None
     if finding.check == "database":
         finding.fix()
         open_store(folder.root)
         return next((row["what"] for row in actions(1) if row["action"] == "repair"), finding.check)
-    with write("repair"):  # nobody waits for it: the folder is ours alone
+    with write("repair"):  # nobody waits for it: we own the folder
         finding.fix()
         record_action("repair", finding.in_full[:500], finding.n)
     return finding.check

@@ -34,9 +34,9 @@ class LostPage:
 
 
 def lost_pages(folder: DataFolder, most_read: int | None) -> Iterator[LostPage]:
-    """Every missing raw file; damaged ones among the newest `most_read` (None: among all), undelivered first.
+    """Yield every missing raw file; damaged ones among the newest `most_read` (None: among all), undelivered first.
 
-    Of a task only the newest page counts, and the one behind its result: nothing reads those before.
+    Of a task only the newest page counts, and the one behind its result: nothing reads the others.
     """
     sql = (
         "SELECT p.task_id, p.path, p.sha256, t.status IN ('completed', 'failed', 'expired')"
@@ -46,7 +46,7 @@ def lost_pages(folder: DataFolder, most_read: int | None) -> Iterator[LostPage]:
         " ORDER BY coalesce(r.synced, 0), p.rowid DESC"
     )
     for n, (task_id, path, sha256, has_ended) in enumerate(execute(sql)):
-        # A path out of raw/ is none of ours, whatever lies there: the page is missing, and the file is not touched.
+        # A path outside raw/ is not ours, whatever is there: the page is missing, and the file is not touched.
         if not is_raw_path(path) or not (folder.root / path).is_file():
             yield LostPage(task_id, path, True, bool(has_ended))
         elif (most_read is None or n < most_read) and failure_of(folder.root, path, sha256):
@@ -54,19 +54,19 @@ def lost_pages(folder: DataFolder, most_read: int | None) -> Iterator[LostPage]:
 
 
 def unnamed_raw_files(folder: DataFolder) -> list[Path]:
-    """Raw files that no row speaks of: a kill between file and row, or rows that were lost."""
+    """Return raw files that no row names: left by a kill between file and row, or their rows were lost."""
     named = {row[0] for row in all_rows("SELECT path FROM pages UNION SELECT path FROM doomed_files")}
     found = (path for path in folder.raw.rglob("*") if path.is_file() and not path.name.startswith("."))
     return [path for path in found if str(path.relative_to(folder.root)) not in named and is_old(path)]
 
 
 def damaged_archives(folder: DataFolder) -> list[tuple[Path, str]]:
-    """Archives that cannot be read to their end, each with the reason."""
+    """Return archives that cannot be read to their end, each with the reason."""
     return [(path, words) for path in sorted(folder.archive.glob("*.tar*")) if (words := _archive_trouble(path))]
 
 
 def _archive_trouble(path: Path) -> str | None:
-    """Every result is read to its end. Only one of an ordinary size is also parsed: objects take many times more."""
+    """Read every result to its end; return what is wrong. Huge ones are not parsed: objects need far more memory."""
     try:
         for name, content in tar_members(path):
             if content.size > _ORDINARY_RESULT:
@@ -74,7 +74,7 @@ def _archive_trouble(path: Path) -> str | None:
             try:
                 json.loads(content.read())
             except (ValueError, RecursionError):
-                return f"{name} in it is no result"
+                return f"{name} in it is not a result"
     except ArchiveError as problem:
         return str(problem)
     return None
@@ -86,8 +86,8 @@ def time_stamp() -> str:
 
 
 def put_into_quarantine(folder: DataFolder, path: Path, stamp: str) -> Path:
-    """Moves a file, keeping its place within the folder, so that a person finds and understands it."""
-    # Any of them may be a link to another disk.
+    """Move a file, keeping its path within the folder, so that a person finds and understands it."""
+    # Any of these folders may be a link to another disk.
     if not any(is_inside(place, path) for place in (folder.root, folder.raw, folder.archive, folder.pending)):
         raise StoreError(f"{path} does not lie in {folder.root}: it was left where it is.")
     place = folder.quarantine / stamp / path.relative_to(folder.root)
@@ -107,7 +107,7 @@ def put_into_quarantine(folder: DataFolder, path: Path, stamp: str) -> Path:
 
 
 def _move_across(path: Path, place: Path) -> None:
-    """From another file system, such as a `raw/` that is a link: the original goes when the copy is whole and named."""
+    """Move from another file system, such as a `raw/` that is a link: remove the original once the copy is complete."""
     aside = place.with_name(aside_name())
     with path.open("rb") as old, os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
         shutil.copyfileobj(old, new)

@@ -1,4 +1,4 @@
-"""Tasks and pages whose rows are lost: both are rebuilt from what the other rows still know."""
+"""Tasks and pages whose rows are lost: both are rebuilt from what other rows still know."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lienworker.store.tasks import ADDRESS_LOST, SOURCES
 
 _WORDS = "The address was lost with a damaged database: import the list again."
 
-#: Tasks that other rows speak of. Every such row had its task: the damage has taken it.
-#: An id that is not of our own making was given by the Gateway, and only its tasks have reports. No more is claimed.
-#: The last step says how far a task was: on its way, or ended with a reason. What the Gateway has was completed.
+#: Tasks that other rows refer to. Every such row had its task: the damage destroyed it.
+#: An id that we did not make came from the Gateway, and only its tasks have reports. No more is assumed.
+#: The last step says how far a task was: in progress, or ended with a reason. What the Gateway has was completed.
 _REBUILD_TASKS = """
 INSERT INTO tasks (task_id, source, platform, state, county, parcel_id, url, queue, priority, status, generation,
                    reason, last_error, created_at, received_at, updated_at, completed_at)
@@ -54,7 +54,7 @@ SELECT task_id, CASE WHEN is_gateways THEN 'gateway' ELSE 'local_file' END, plat
     ?3, ?3, ?3, CASE status WHEN 'completed' THEN coalesce(scraped_at, ?3) WHEN 'failed' THEN ?3 END
 FROM judged RETURNING url
 """
-#: Ids of our own making; any other is the Gateway's.
+#: Ids that we make; any other is the Gateway's.
 _OURS = "length(task_id) = 34 AND task_id GLOB 'p-[0-9a-f]*'"
 _RESULTS_WITHOUT_PAGE = """
 SELECT r.task_id, r.generation, r.html_path, r.raw_sha256, t.url, r.fetched_at
@@ -77,13 +77,13 @@ def rebuild_tasks() -> tuple[int, int]:
     execute("UPDATE tasks SET target_json = '{}' WHERE NOT json_valid(target_json)")
     execute("DELETE FROM results WHERE NOT json_valid(data)")
     urls = [url for (url,) in all_rows(_REBUILD_TASKS, (ADDRESS_LOST, _WORDS, rfc3339()))]
-    # Nobody can take these steps: the page that they were for is not known any more.
+    # Nobody can do these steps: the page that they were for is not known any more.
     transitions.discard_steps_without_address(ADDRESS_LOST)
     return len(urls), urls.count("")
 
 
 def rebuild_pages(folder: DataFolder) -> int:
-    """Rebuild the rows of pages behind results, where their files are there; return how many.
+    """Rebuild the rows of pages behind results where their files exist; return how many.
 
     What the site said about a page is lost with its row; what the result knows is enough to read and to deliver it.
     Part of a larger transaction.

@@ -1,4 +1,4 @@
-"""`doctor`'s look at Redis: not whether it answers, but whether it takes what we would write, and who it is."""
+"""`doctor`'s check of Redis: not whether it answers, but whether it accepts what we would write, and what it is."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from lienworker.settings import Settings
 
 #: How long Redis may take to answer, s.
 _SECONDS = 2.0
-#: Should we be killed in between, the key goes by itself.
+#: Should we be killed in between, the key expires.
 _KEY_LIVES_MS = 10_000
 #: The last three are what redis-py raises for an option in the address that it cannot use.
 _TROUBLE = (redis.RedisError, OSError, ValueError, TypeError, AttributeError)
 
 
 def redis_finding(settings: Settings, find_server: Callable[[], str]) -> Finding:
-    """The Redis of REDIS_URL, the private one of a stack that runs, or the program that would be started."""
+    """Check the Redis of REDIS_URL, the private one of a running stack, or the program that would be started."""
     if settings.redis_url:
-        return _try_out(settings, "REDIS_URL", "start that Redis, or mend REDIS_URL")
+        return _try_out(settings, "REDIS_URL", "start that Redis, or fix REDIS_URL")
     folder = DataFolder(settings.data_dir)
     if _has_private_server(folder):
         return _try_out(settings, "the private server", "the log folder's redis.log says more; restart the stack")
@@ -40,7 +40,7 @@ def redis_finding(settings: Settings, find_server: Callable[[], str]) -> Finding
 def _has_private_server(folder: DataFolder) -> bool:
     try:
         return folder.holders.is_dir() and is_stack_running(folder) and folder.redis_socket.exists()
-    except OSError:  # a disk that is read-only or fails: that is said where the database is looked at
+    except OSError:  # a disk that is read-only or fails: the check of the database reports that
         return False
 
 
@@ -56,7 +56,7 @@ def _try_out(settings: Settings, who: str, remedy: str) -> Finding:
 
 
 def _write_and_read(client: redis.Redis, key: str) -> None:
-    """A full, read-only or stopped server may still answer PING."""
+    """Write a key and read it back: a full, read-only or stopped server may still answer PING."""
     word = secrets.token_hex(8)
     client.set(key, word, px=_KEY_LIVES_MS)
     try:
@@ -67,7 +67,7 @@ def _write_and_read(client: redis.Redis, key: str) -> None:
 
 
 def _identity(client: redis.Redis) -> str:
-    """Name, version and program. A server may keep INFO from us; then it is only known that it works."""
+    """Return name, version and program. A server may withhold INFO; then it is only known that it works."""
     try:
         about: Mapping[str, Any] = client.info("server")  # type: ignore[assignment, unused-ignore]
     except redis.RedisError:

@@ -1,4 +1,4 @@
-"""What a check came to, and what a salvage has saved, rebuilt and lost, in numbers as far as what is left can tell."""
+"""The outcome of a check, and what a salvage saved, rebuilt and lost, in numbers as far as the remains tell."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from lienworker.db.database import one_row
 from lienworker.outbox.balance import balances
 
-#: What a person asks for; the rest is history and figures.
+#: What people ask about; the rest is history and figures.
 _MAIN = {"tasks": "tasks", "results": "results", "pages": "pages", "outbox": "outbox rows"}
 _LOST = "database: lost "
-#: Completed tasks and uploads speak of a result.
+#: Completed tasks and uploads refer to a result.
 _LOST_RESULTS = """
 SELECT count(*) FROM (
     SELECT task_id FROM tasks WHERE status = 'completed' UNION SELECT task_id FROM outbox WHERE topic = 'upload_result')
@@ -21,7 +21,7 @@ WHERE task_id NOT IN (SELECT task_id FROM results)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The outcome of one check: how it is and, where that is wrong, what a repair does about it, to how many."""
+    """The outcome of one check: its state and, where that is wrong, what a repair does about it, to how many."""
 
     check: str
     is_well: bool
@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Salvaged:
-    """What became of the tables: rows saved, rows rebuilt from others, and tables of which rows were lost."""
+    """What happened to the tables: rows saved, rows rebuilt from others, and tables that lost rows."""
 
     rows: dict[str, int] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
@@ -50,14 +50,14 @@ class Salvaged:
     pages_rebuilt: int = 0
 
     def in_words(self) -> str:
-        """Return one line for the terminal and the audit. To be asked before the losses are booked."""
+        """Return one line for the terminal and the audit. Call it before the losses are booked."""
         lost = ", ".join(self._losses())
         saved = ", ".join(f"{self.rows.get(table, 0):,} {name}" for table, name in _MAIN.items())
         others = sum(n for table, n in self.rows.items() if table not in _MAIN)
         words = f"{_LOST}{lost}" if lost else "database: nothing was lost"
         words += f"; saved {saved} and {others:,} other rows"
         if self.tasks_rebuilt or self.pages_rebuilt:
-            words += f"; made again {self.tasks_rebuilt:,} tasks and {self.pages_rebuilt:,} pages"
+            words += f"; rebuilt {self.tasks_rebuilt:,} tasks and {self.pages_rebuilt:,} pages"
         return words
 
     def _losses(self) -> Iterator[str]:
@@ -75,5 +75,5 @@ class Salvaged:
 
 
 def tells_of_losses(words: str) -> bool:
-    """Return whether a line that was made of a salvage says that something was lost."""
+    """Return whether a line that was made of a salvage reports a loss."""
     return words.startswith(_LOST)

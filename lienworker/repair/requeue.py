@@ -49,17 +49,17 @@ _BACK_IN_THE_QUEUE = (
 
 
 def stranded_tasks() -> list[str]:
-    """Return tasks that wait without a step that would do them, and completed ones without a result."""
+    """Return tasks that wait without a step to do them, and completed ones without a result."""
     return [row[0] for row in all_rows(_STRANDED)]
 
 
 def undelivered_results() -> list[str]:
-    """Return results that the Gateway does not have and that no row would bring there. Lists stay here anyway."""
+    """Return results that the Gateway does not have and that no row would deliver. Lists are never delivered."""
     return [row[0] for row in all_rows(_UNDELIVERED, (NEVER_DUE,))]
 
 
 def requeue(root: Path, task_ids: Iterable[str], *, refetch: bool = False) -> None:
-    """Add the step that each task lacks: a scrape of its stored page where that is whole, else a fetch.
+    """Add the step that each task lacks: a scrape of its stored page where that is intact, otherwise a fetch.
 
     With `refetch` its site is asked in any case. Part of a larger transaction.
     """
@@ -68,7 +68,7 @@ def requeue(root: Path, task_ids: Iterable[str], *, refetch: bool = False) -> No
         if found is None:
             continue
         row, status = found
-        # The page of the round that was cut short; of a completed task the last one, whose result is lost.
+        # The page of the round that was interrupted; for a completed task the last one, whose result is lost.
         page = latest_page(task_id) if status == "completed" else page_of(task_id, row.generation)
         if page and not refetch and failure_of(root, page.path, page.sha256) is None:
             generation = begin_generation(task_id, page.generation)
@@ -81,7 +81,7 @@ def requeue(root: Path, task_ids: Iterable[str], *, refetch: bool = False) -> No
 
 
 def redeliver(task_ids: Iterable[str]) -> None:
-    """Add what is missing of the two rows that bring a result to the Gateway. Part of a larger transaction."""
+    """Add the missing ones of the two rows that deliver a result. Part of a larger transaction."""
     for task_id in task_ids:
         found, stored = as_row(task_id), result(task_id)
         if found is None or stored is None:

@@ -1,11 +1,11 @@
-"""A damaged database: what can still be read of it is copied into a new file, which then takes its place.
+"""A damaged database: what can still be read of it is copied into a new file, which then replaces it.
 
 SQLite reports "malformed" for a whole statement, however small the damage is. So each table is read from its beginning
-and from its end up to the damage. What lies in between is read by ranges of row ids, and a range that cannot be read is
-halved until the unreadable rows are alone.
+and from its end up to the damage. What is in between is read by ranges of row ids, and a range that cannot be read is
+halved until the unreadable rows are isolated.
 
-The new file grows as `.lienworker.db.part` and is renamed to `lienworker.db.salvaged` only when it is whole. From then
-on it is the truth: a repair that finds it finishes the swap, so a kill at any point loses nothing.
+The new file grows as `.lienworker.db.part` and is renamed to `lienworker.db.salvaged` only when it is complete. From
+then on it is authoritative: a repair that finds it finishes the swap, so a kill at any point loses nothing.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
 #: Reads in a row that failed; after that many the rest of a table is given up.
 _MOST_FAILURES = 20_000
 _HIGHEST_ID = 2**63 - 1
-#: Leases and turns of processes that are gone, and what the new file has of its own.
+#: Leases and turns of dead processes, and tables that the new file has already.
 _NOT_COPIED = frozenset({"workers", "turns", "schema_versions", "sqlite_schema", "sqlite_sequence", "sqlite_stat1"})
 _COLUMNS = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0"  # generated ones fill themselves
 
 
 def part_of(folder: DataFolder) -> Path:
-    """Return where the new file grows."""
+    """Return the path of the growing new file."""
     return folder.root / ".lienworker.db.part"
 
 
 def salvage(folder: DataFolder, leave_out: Collection[str]) -> Salvaged:
     """Open a new database with all that can be read of the broken one, and with what that tells of the rest.
 
-    Tables to leave out are filled by the caller. The broken file is read over a connection of its own: its errors would
+    Tables to leave out are filled by the caller. The broken file is read over a separate connection: its errors would
     spoil a transaction that it is part of.
     """
     part_of(folder).unlink(missing_ok=True)
@@ -90,14 +90,14 @@ def _copy_table(broken: sqlite3.Connection, table: str, has_rowid: bool, saved: 
     if names:
         copier = _Copier(broken, table, ["rowid", *names] if has_rowid else names)
         is_whole = copier.copy_rows(has_rowid)
-    else:  # a file of an older version has no such table, which is no damage
+    else:  # a file of an older version has no such table, which is not damage
         is_whole = _read(broken, "SELECT 1 FROM sqlite_master WHERE name = ?", table) == []
     saved.rows[table] = one_row(f"SELECT count(*) FROM {table}")[0]
     saved.damaged += [] if is_whole else [table]
 
 
 def _read(broken: sqlite3.Connection, sql: str, *params: object) -> list[tuple[Any, ...]] | None:
-    """Return the rows; None where the damage is in the way."""
+    """Return the rows; None where damage prevents it."""
     try:
         return broken.execute(sql, params).fetchall()
     except (*DATABASE_TROUBLE, UnicodeDecodeError):
@@ -105,7 +105,7 @@ def _read(broken: sqlite3.Connection, sql: str, *params: object) -> list[tuple[A
 
 
 class _Copier:
-    """Copies the rows of one table. Their first column is the key by which they are read."""
+    """Copies the rows of one table. Their first column is the key that they are read by."""
 
     def __init__(self, broken: sqlite3.Connection, table: str, names: list[str]) -> None:
         columns, marks = ", ".join(names), ", ".join("?" * len(names))
@@ -127,7 +127,7 @@ class _Copier:
         return False
 
     def _take_between(self, after: int | None, before: int | None) -> None:
-        """Copy what lies between two ids, beginning at one that is known: ids that were never used fail as well."""
+        """Copy the rows between two ids, starting at a known one: ids that were never used fail as well."""
         low, high = -1 if after is None else after, _HIGHEST_ID if before is None else before
         ranges, failures = [(low + 1, high - 1)], 0
         while ranges and failures < _MOST_FAILURES:
@@ -148,7 +148,7 @@ class _Copier:
         return self._is_whole
 
     def _rows(self, which: str, params: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
-        """Yield rows of the broken file. Only its errors end here: those of the new file are the caller's."""
+        """Yield rows of the broken file. Only its errors are caught: those of the new file are the caller's."""
         try:
             for row in self._broken.execute(self._select + which, params):
                 self._last = row[0]
@@ -158,7 +158,7 @@ class _Copier:
 
 
 def declare_whole(folder: DataFolder) -> None:
-    """Give the new file the name that makes it the truth. SQLite flushes it: nothing else ever opens it."""
+    """Give the new file the name that makes it authoritative. SQLite flushes it: nothing else ever opens it."""
     execute("PRAGMA wal_checkpoint(TRUNCATE)")
     close()
     rename(part_of(folder), folder.salvaged, "salvaged")
@@ -166,8 +166,8 @@ def declare_whole(folder: DataFolder) -> None:
 
 
 def finish_swap(folder: DataFolder, stamp: str) -> None:
-    """Put the broken file with its log into quarantine and the new one in its place."""
-    for path in reversed(files_of(folder.database)):  # a log without its file harms nobody; beside another it would
+    """Move the broken file with its log to quarantine and the new one into its place."""
+    for path in reversed(files_of(folder.database)):  # a log without its file is harmless; beside another it is not
         if path.exists():
             put_into_quarantine(folder, path, stamp)
     rename(folder.salvaged, folder.database, "swap")

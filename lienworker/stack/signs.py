@@ -1,4 +1,4 @@
-"""Signs of life of the parts, for health checks of containers and service managers: cheap, and about one part each."""
+"""Signs of life of the parts, for health checks of containers and service managers: cheap, and one part each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lienworker.settings import Settings
 
 #: When the schedule last sent a message, in ms.
 _LAST_TICK = "schedule_at"
-#: A worker beats every three seconds; one that has been silent for so long hangs.
+#: A worker beats every three seconds; one that has been silent this long hangs.
 _SILENT_SECONDS = 30
 #: The schedule ticks once a minute; it may miss one.
 _NO_TICK_SECONDS = 150
@@ -24,23 +24,23 @@ logger = logging.getLogger(__name__)
 
 
 def record_tick() -> None:
-    """The schedule's sign of life."""
+    """Record the schedule's sign of life."""
     try:
         with write("schedule"):
             set_fact(_LAST_TICK, str(now_ms()))
-    except DATABASE_TROUBLE as problem:  # the schedule goes on: its messages are what counts
-        logger.warning("the schedule cannot note its sign of life: %s", problem, extra={"action": "schedule"})
+    except DATABASE_TROUBLE as problem:  # the schedule continues: its messages are what matters
+        logger.warning("the schedule cannot record its sign of life: %s", problem, extra={"action": "schedule"})
 
 
 def workers(_settings: Settings, folder: DataFolder) -> tuple[bool, str]:
-    """Whether workers live on this folder and beat."""
+    """Return whether workers live on this folder and beat."""
     there = living(folder, "worker")
     awake = [worker for worker in there if now_ms() - to_ms(worker["seen_at"]) < 1000 * _SILENT_SECONDS]
     return bool(awake), f"{len(awake)} of {len(there)} worker processes give a sign of life"
 
 
 def schedule(_settings: Settings, _folder: DataFolder) -> tuple[bool, str]:
-    """Whether the schedule has sent its messages lately."""
+    """Return whether the schedule has sent its messages lately."""
     last = fact(_LAST_TICK)
     if last is None:
         return False, "no schedule has run on this folder yet"
@@ -49,7 +49,7 @@ def schedule(_settings: Settings, _folder: DataFolder) -> tuple[bool, str]:
 
 
 def web(settings: Settings, _folder: DataFolder) -> tuple[bool, str]:
-    """Whether the monitor answers on this machine."""
+    """Return whether the monitor answers on this machine."""
     address = f"http://127.0.0.1:{settings.web_port or 5555}/healthz"
     try:
         # The address is ours, with a number in it that the settings checked.

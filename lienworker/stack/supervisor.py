@@ -1,7 +1,7 @@
 """The supervisor: starts the parts, restarts those that die, stops them in reverse order.
 
-The data folder is guarded by a file lock that the kernel frees with the process, so no pid file can lie. Each part
-gets the reading end of a pipe (see `lienworker.parent_watch`): when the supervisor dies, they all end by themselves.
+The data folder is guarded by a file lock that the kernel releases with the process, so no pid file can lie. Each part
+gets the reading end of a pipe (see `lienworker.parent_watch`): when the supervisor dies, they all end.
 """
 
 from __future__ import annotations
@@ -32,18 +32,22 @@ from lienworker.store.damage import confirmed_damage, known_damage, record_damag
 
 _READY_SECONDS = 10.0
 _STOP_SECONDS = 10.0
+#: Workers may wait for the reply of a poll, which has 30 s; then they have threads to end.
+_WORKERS_STOP_SECONDS = 50.0
+#: How long workers have after a second Ctrl-C: they end by themselves, a reply that comes meanwhile is stored.
+_KILL_SECONDS = 5.0
 _LOCK_SECONDS = 0.5
 #: Pauses before restarts of a part that keeps dying, s.
 _RESTART_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-#: A part that has lived this long starts with a clean slate.
+#: A part that has lived this long starts over with the shortest pause.
 _STEADY_SECONDS = 30.0
-#: How long workers may be missing under a living master, s; twice as long each time, for a machine that is slow.
+#: How long workers may be missing under a living master, s; doubled each time, for a slow machine.
 _BOOT_PATIENCE = 15.0
 _LONGEST_PATIENCE = 240.0
-#: How often storage that cannot be used is spoken of, s.
+#: How often unusable storage is logged, s.
 _SAY_EVERY_SECONDS = 60.0
 _PR_SET_PDEATHSIG = 1
-#: Dramatiq reads these when it is imported: how soon an idle thread sees a stop, and a consumer a new Redis; ms.
+#: Dramatiq reads these when it is imported: how soon an idle thread notices a stop, and a consumer a new Redis; ms.
 _DRAMATIQ = {"dramatiq_worker_timeout": "500", "dramatiq_restart_delay": "500"}
 
 logger = logging.getLogger(__name__)
@@ -77,6 +81,8 @@ class Supervisor:
     choice: Choice = PLAIN
     children: list[Child] = field(default_factory=list)
     _quiet_until: float = 0.0
+    _read_end: int | None = None
+    _write_end: int | None = None
 
     def start(self) -> None:
         self._read_end, self._write_end = os.pipe()
@@ -85,10 +91,10 @@ class Supervisor:
             self._wait_ready(self.children[-1])
 
     def tend(self) -> None:
-        """Restarts what has died or hangs; to be called a few times a second.
+        """Restart what has died or hangs; call it a few times a second.
 
         On a damaged database nothing is done any more: each further write could harm what can still be saved. Storage
-        that cannot be read or written for a while ends nothing: the parts say so themselves, and so do we.
+        that cannot be read or written for a while ends nothing: the parts log it, and so does the supervisor.
         """
         try:
             refuse_damage(self.folder, known_damage(self.folder))
@@ -101,7 +107,7 @@ class Supervisor:
             self.endure(problem)
 
     def endure(self, problem: Exception) -> None:
-        """Say it once a minute; if SQLite speaks of damage, take a second look before anybody believes it."""
+        """Log a problem once a minute; if SQLite reports damage, take a second look before believing it."""
         if is_damage(problem):
             record_damage(self.folder, str(problem))
         if time.monotonic() >= self._quiet_until:
@@ -114,20 +120,39 @@ class Supervisor:
             )
 
     def stop(self) -> None:
-        """Stops the parts, last first, and waits for them; a part that does not listen is killed."""
+        """Stop the parts and wait for them; kill a part that does not react.
+
+        All are told at once: workers take nothing new while another part ends. Only Redis has to outlive them.
+        """
         for child in reversed(self.children):
-            self._stop(child)
+            if child.part.name != "redis" and child.is_alive:
+                child.process.terminate()
+        for child in reversed(self.children):
+            self._wait_for_end(child)
         self._close_lifeline()
 
     def kill(self) -> None:
-        """Stops everything at once. Nothing is lost: that is what the outbox is for."""
-        for child in reversed(self.children):
-            _signal_group(child.process, signal.SIGKILL)
-        for child in self.children:
-            child.process.wait()
+        """Stop everything within seconds. What is stored stays: that is what the outbox is for.
+
+        The tasks of a poll that the Gateway answers later than that are lost, for it never hands them out again. One
+        that it answers in time is stored: workers whose lifeline is cut wait for it before they leave.
+        """
         self._close_lifeline()
+        masters = [child.process for child in self.children if child.part.name == "workers"]
+        for child in reversed(self.children):
+            if child.process in masters:
+                child.process.kill()
+            else:
+                _signal_group(child.process, signal.SIGKILL)
+        for process in masters:
+            _wait_for_group(process, _KILL_SECONDS)
+            _signal_group(process, signal.SIGKILL)
+        for child in self.children:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a plain wait may have been interrupted by this one
+                child.process.wait(1.0)
 
     def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
+        assert self._read_end is not None
         if part.name == "redis":
             throw_data_away(self.folder)
         environment = {
@@ -137,14 +162,14 @@ class Supervisor:
             "REDIS_URL": redis_url(self.settings),
             LIFELINE_FD: str(self._read_end),
         }
-        return subprocess.Popen(  # a part of ours; settings go by environment  # nosec B603
+        return subprocess.Popen(  # our own part; settings are passed in the environment  # nosec B603
             part.command,
             stdin=subprocess.DEVNULL,
             stdout=self.log or sys.stderr,
             stderr=subprocess.STDOUT,
             env=environment,
             pass_fds=(self._read_end,),
-            # A group of its own: a Ctrl-C at the terminal is the supervisor's to handle.
+            # A separate process group: a Ctrl-C at the terminal is the supervisor's to handle.
             start_new_session=True,
             preexec_fn=_die_with_parent,
         )
@@ -161,7 +186,7 @@ class Supervisor:
             time.sleep(0.01)
 
     def _check_workers(self, child: Child) -> None:
-        """A worker that is killed while it boots can leave Dramatiq's master waiting for it for ever."""
+        """Restart workers that are missing: one killed while it boots can leave Dramatiq's master waiting forever."""
         now = time.monotonic()
         if now < child.next_look:
             return
@@ -180,7 +205,7 @@ class Supervisor:
             pause = _RESTART_PAUSES[min(child.deaths, len(_RESTART_PAUSES) - 1)]
             child.deaths += 1
             child.restart_at = now + pause
-            # Workers of a dead master are still there for a moment; none must be left beside the new ones.
+            # Workers of a dead master still exist for a moment; none must be left beside the new ones.
             _signal_group(child.process, signal.SIGKILL)
             logger.warning(
                 "%s died (exit code %s); starting it again in %.1f s", child.part.name, child.process.returncode, pause
@@ -188,25 +213,28 @@ class Supervisor:
         elif now >= child.restart_at:
             child.process, child.started, child.restart_at = self._spawn(child.part), now, 0.0
 
-    def _stop(self, child: Child) -> None:
-        if child.is_alive:
+    def _wait_for_end(self, child: Child) -> None:
+        if child.part.name == "redis" and child.is_alive:
             child.process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.process.wait(_STOP_SECONDS)
+        patience = _WORKERS_STOP_SECONDS if child.part.name == "workers" else _STOP_SECONDS
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.process.wait(patience)
         _signal_group(child.process, signal.SIGKILL)
         child.process.wait()
 
     def _close_lifeline(self) -> None:
         for end in (self._read_end, self._write_end):
-            with contextlib.suppress(OSError):
+            if end is not None:
                 os.close(end)
+        self._read_end = self._write_end = None
 
 
 @contextmanager
 def running_stack(settings: Settings, log: IO[bytes] | None = None, choice: Choice = PLAIN) -> Iterator[Supervisor]:
-    """The whole stack, or one part of it, for as long as the block lasts.
+    """Run the whole stack, or one part of it, for the block.
 
-    A whole one refuses where any other runs on the same folder; parts run side by side, also in several containers.
+    A whole stack refuses to start where any other runs on the same folder; parts run side by side, even in several
+    containers.
     """
     if choice.only and not settings.redis_url:
         raise SettingsError("REDIS_URL", "is not set: a part that runs alone needs the Redis that all parts share.")
@@ -230,7 +258,7 @@ def running_stack(settings: Settings, log: IO[bytes] | None = None, choice: Choi
 
 
 def _take_lock(folder: DataFolder, *, shared: bool) -> IO[str]:
-    """Tries for a moment: whoever looks whether a stack runs has the lock for as long as it looks."""
+    """Take the lock, trying for a moment: a process that checks whether a stack runs holds it while it checks."""
     deadline = time.monotonic() + _LOCK_SECONDS
     while (lock := try_lock(folder.lock, shared=shared)) is None:
         if time.monotonic() > deadline:
@@ -275,10 +303,20 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def _die_with_parent() -> None:
-    """Linux: the kernel ends the child with us. Redis cannot read a lifeline, and Dramatiq's master does not.
+def _wait_for_group(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait until a part and all of its children are gone, so long at most."""
+    deadline = time.monotonic() + seconds
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        while time.monotonic() < deadline:
+            process.poll()  # a dead leader counts until somebody has asked for its exit code
+            os.killpg(process.pid, 0)
+            time.sleep(0.05)
 
-    Not SIGTERM: the master blocks it while its workers boot. The workers themselves commit what they have in hand.
+
+def _die_with_parent() -> None:
+    """Let the kernel (Linux) end the child with us: Redis and Dramatiq's master do not watch our pipe.
+
+    Not with SIGTERM, which the master blocks while its workers boot. The workers commit what they hold.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

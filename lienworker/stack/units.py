@@ -20,7 +20,7 @@ _TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     keep_trailing_newline=True,
 )
-#: How what we write begins; a file without it is somebody else's.
+#: How the files that we write begin; a file without it is not ours.
 _MARK = "# Made by `lienworker service"
 _WHOLE = {"lienworker.service": ("the whole stack", "up")}
 _PARTS = {
@@ -31,7 +31,7 @@ _PARTS = {
 _HAS_REDIS = re.compile(r"""^\s*REDIS_URL\s*=\s*["']?[^\s"']""", re.MULTILINE)
 _SYSUSERS = 'u lienworker - "lienworker" /var/lib/lienworker\n'
 _SETTINGS = "# Settings of the lienworker services, one NAME=value a line; docs/settings.md has them all.\n"
-#: Where a hardened service cannot look.
+#: Where a hardened service has no access.
 _HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run/user")  # only named  # noqa: S108 # nosec B108
 
 
@@ -82,7 +82,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to be done: a file to be written or removed, or a command to be run."""
+    """One thing to do: a file to write or remove, or a command to run."""
 
     words: str
     path: Path | None = None
@@ -101,7 +101,7 @@ class Step:
 
 
 def install_steps(service: Service) -> list[Step]:
-    """What an install does, in order. Refuses where it cannot work or would harm."""
+    """Return what an install does, in order. Refuse where it cannot work or would do harm."""
     _check(service)
     return [*_files(service), *_start_commands(service)]
 
@@ -116,7 +116,7 @@ def _files(service: Service) -> Iterator[Step]:
 
 
 def _start_commands(service: Service) -> Iterator[Step]:
-    if service.root != Path("/"):  # an image: nothing runs there yet
+    if service.root != Path("/"):  # an image of a system: nothing runs there yet
         yield _call("systemctl", f"--root={service.root}", "enable", *service.units())
         return
     if service.is_system:
@@ -126,7 +126,7 @@ def _start_commands(service: Service) -> Iterator[Step]:
 
 
 def uninstall_steps(service: Service) -> list[Step]:
-    """Removes all of our units, whichever are there. Data, settings and user stay."""
+    """Return what removes all of our units that exist. Data, settings and user stay."""
     names = [name for name in ("lienworker.target", *_PARTS, *_WHOLE) if _is_ours(service.unit_folder / name)]
     if not names:
         raise OperatorError(f"There are no units of ours in {service.unit_folder}.")
@@ -149,7 +149,7 @@ def _check(service: Service) -> None:
     for name in service.units():
         path = service.unit_folder / name
         if path.exists() and not _is_ours(path):
-            raise OperatorError(f"{path} is there, and not ours; move it away first.")
+            raise OperatorError(f"{path} exists and is not ours; move it elsewhere first.")
 
 
 def _is_ours(path: Path) -> bool:
@@ -168,7 +168,7 @@ def _run(command: tuple[str, ...]) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True)  # ours  # nosec B603
     except FileNotFoundError:
-        raise OperatorError(f"{command[0]} is not there: is this a machine with systemd?") from None
+        raise OperatorError(f"{command[0]} is not installed: does this machine have systemd?") from None
     if done.returncode:
         raise OperatorError(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.stdout.strip()}")
 

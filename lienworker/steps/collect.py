@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -32,19 +33,24 @@ from lienworker.outbox.registration import register_in_transaction
 from lienworker.platforms import Registry, Target
 from lienworker.steps.in_flight import OnLoop
 from lienworker.steps.lane import short_switch_interval
-from lienworker.steps.upload.apply import close_after_poll, failure_of, settle_polls
+from lienworker.steps.platform_rotation import PlatformRotation
+from lienworker.steps.upload.apply import close_after_poll, failure_of, record_change, settle_polls
 from lienworker.store import tasks
-from lienworker.store.counts import task_counts
+from lienworker.store.counts import task_counts, undelivered
 from lienworker.store.tasks import NewTask
 
 #: How long a turn lasts before it is handed on through Redis, s.
 _TURN_SECONDS = 60.0
 _LOOK_SECONDS = 0.25
+#: How long tasks in hand that cannot be stored are tried again after a stop was asked for, s.
+_LAST_TRIES_SECONDS = 5.0
 #: When the Gateway wants to be asked again, in ms.
 NEXT_POLL = "collect_next_poll"
 _LONGEST_PAUSE = 3600.0
 #: The Gateway takes a capacity over 100 for 100, and one of 0 for 10.
 _MOST = 100
+#: Room for so many tasks is worth a call.
+_LEAST_ROOM = 20
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +63,8 @@ class CollectContext:
     gateway: OnLoop[GatewayClient]
     registry: Registry
     stopping: threading.Event
+    #: Held from the request of a poll until its reply is stored: the Gateway never hands those tasks out again.
+    polling: threading.Lock
     #: Tasks that may wait here; no more are asked for then.
     max_waiting: int
     #: How long a task is worth doing, h.
@@ -79,6 +87,7 @@ class Collector:
     def __init__(self, context: CollectContext) -> None:
         self._context = context
         self._client = context.gateway.open()
+        self._rotation = PlatformRotation(context.registry.names())
         # Answers that brought tasks are stored later: a transaction for each would cost more than it tells.
         self._answered: deque[Accepted[WorkReply]] = deque(maxlen=REMEMBERED)
         asked = fact(NEXT_POLL)
@@ -92,14 +101,20 @@ class Collector:
             gate = breaker.gate("work")
             if time.monotonic() >= self._next_poll and gate is not Gate.OPEN:
                 room = room_for_work(self._context.max_waiting)
-                if room:
-                    with short_switch_interval():  # a call brings few tasks, and the next has to wait for this one
-                        self._poll(room, is_probe=gate is Gate.PROBE)
+                if room >= least_room(self._context.max_waiting):
+                    self._poll_unless_stopping(room, is_probe=gate is Gate.PROBE)
                     continue
             stopping.wait(_LOOK_SECONDS)
         if self._answered:
             with write("collect_answers"):
                 self._remember_answers()
+
+    def _poll_unless_stopping(self, room: int, *, is_probe: bool) -> None:
+        """Whoever stops this process sets `stopping` and then waits for the lock: no poll leaves after that."""
+        with self._context.polling:
+            if not self._context.stopping.is_set():
+                with short_switch_interval():  # a call brings few tasks, and the next has to wait for this one
+                    self._poll(room, is_probe=is_probe)
 
     def _poll(self, room: int, *, is_probe: bool) -> None:
         """Asks once. While tasks keep coming, the next poll is at once: a short reply does not mean an empty queue."""
@@ -133,7 +148,9 @@ class Collector:
         if seconds <= _LONGEST_PAUSE:
             self._poll_again_in(seconds)
         else:  # the next turn would take so late a poll for that of a wrong clock
+            before = breaker.outage("work")
             breaker.pause("work", failure_of(failed), seconds)
+            record_change("work", before)
 
     def _poll_again_in(self, seconds: float) -> None:
         """Part of a larger transaction."""
@@ -141,7 +158,11 @@ class Collector:
         set_fact(NEXT_POLL, str(now_ms() + int(1000 * seconds)))
 
     def _ask(self, room: int) -> Outcome[WorkReply]:
-        return self._context.gateway.wait_for(self._client.work(min(room, _MOST), self._context.registry.names()))
+        capacity = min(room, _MOST)
+        outcome = self._context.gateway.wait_for(self._client.work(capacity, self._rotation.names(capacity)))
+        if isinstance(outcome, Accepted):
+            self._rotation.learn([task.platform for task in outcome.reply.tasks], capacity)
+        return outcome
 
     def _take(self, reply: WorkReply) -> None:
         if reply.tasks:  # before anything else: the Gateway never hands them out again
@@ -162,23 +183,41 @@ class Collector:
                 close_after_poll()
 
     def _keep(self, reply: WorkReply) -> Taken:
-        """Stores the tasks; while the database takes nothing (a full disk), they are kept in hand and tried again."""
+        """Stores the tasks; while the database takes nothing (a full disk), they are kept in hand and tried again.
+
+        After a stop was asked for only for a moment: whoever waits for this process kills it in the end.
+        """
+        give_up_at = math.inf
         while True:
             try:
                 return take_work(reply.tasks, self._context.registry, self._context.task_expiry)
             except DATABASE_TROUBLE as problem:
                 words = "%d tasks in hand cannot be stored yet: %s"
                 logger.warning(words, len(reply.tasks), problem, extra={"action": "collect"})
-                if self._context.stopping.wait(_LOOK_SECONDS):
+                if self._context.stopping.is_set():
+                    give_up_at = min(give_up_at, time.monotonic() + _LAST_TRIES_SECONDS)
+                if time.monotonic() >= give_up_at:
                     raise
+                time.sleep(_LOOK_SECONDS)
 
 
 def room_for_work(max_waiting: int) -> int:
-    """Return how many more tasks this worker should take: none while intake is paused."""
+    """Return how many more tasks this worker should take: none while intake is paused.
+
+    What is done and not delivered counts: it is booked at the Gateway, which gets slower with every booking.
+    """
     if is_lane_paused("intake"):
         return 0
     counts = task_counts()
-    return max(0, max_waiting - counts["pending"] - counts["processing"])
+    return max(0, max_waiting - counts["pending"] - counts["processing"] - undelivered())
+
+
+def least_room(max_waiting: int) -> int:
+    """Return the room from which on a poll is worth it: of room for one task, one platform has all.
+
+    Where little may wait, a quarter of it: what is in hand lasts until the reply comes.
+    """
+    return max(1, min(_LEAST_ROOM, max_waiting // 4))
 
 
 # Tasks from the Gateway: all of a reply into the store at once, since it never hands a task out again.
@@ -216,11 +255,13 @@ def take_work(work: Sequence[WorkTask], registry: Registry, expiry_hours: float)
             doable.append(new)
         except PageError as problem:
             undoable.append((new, problem))
+    handed_out = Counter(new.task_id for new in (*doable, *(new for new, _ in undoable)))
     with write("collect"):
-        for task_id in tasks.known_ids([new.task_id for new in (*doable, *(new for new, _ in undoable))]):
-            close_again(task_id)
+        known = tasks.known_ids(list(handed_out))
         registered = register_in_transaction(doable, politeness=politeness)
         failed = sum(_fail_at_once(new, problem) for new, problem in undoable)
+        for task_id in (handed_out - Counter(handed_out.keys() - set(known))).elements():
+            close_again(task_id)  # booked more often than the one time that its end will close
     return Taken(registered.added, registered.known + len(undoable) - failed, failed)
 
 

@@ -1,15 +1,20 @@
-"""The drift guard: a county whose pages stop giving what they gave is kept back, alone, until somebody has looked.
+"""The drift guard: a county whose pages stop yielding what they used to is held, alone, until a person has looked.
 
-Sites change. A parser then finds less, or nothing, and goes on as if all were well. So each platform and county has
-a history of which fields were there. When a field that nearly every page had collapses, the county's waiting fetches
-and its undelivered uploads are held, reason `drift`. A reparse with a better parser, or a person who accepts the pages
-as they are, lets them go.
+Sites change. A parser then finds less, or nothing, and continues as if all were well. So each platform and county has a
+history of which fields were present. When a field that nearly every page had collapses, the guard puts a drift hold on
+the county: its place is marked as paused in `field_history`, and its waiting fetches and undelivered uploads are held,
+reason `drift`. Three things end it: a reparse with a better parser whose newest pages are complete again, a person who
+accepts the pages as they are, and (for one page) a person who asks for it.
+
+Only the county is held, since the other counties of a platform often run another version of its software. Nothing is
+discarded, because the guard may be wrong. Rejected: a fixed list of required fields (a county without house numbers
+would never start), and a threshold over all pages ever (a slow change of many years would be an alarm).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lienworker.db.clock import rfc3339
@@ -17,6 +22,7 @@ from lienworker.db.database import all_rows, one_row, write
 from lienworker.outbox import transitions
 from lienworker.outbox.outcomes import held_or_waiting
 from lienworker.outbox.rows import ASKED_FOR
+from lienworker.steps import ranges
 from lienworker.store.audit import record_action
 from lienworker.store.history import History, Place, history_of, paused_places, save_history
 
@@ -29,16 +35,18 @@ DRIFT = "drift"
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A page with the fields that were in it; none, where it gave no record."""
+    """A page with the fields that were present in it; none, where it yielded no record."""
 
     place: Place
     task_id: str
     mask: int
     path: str
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    """How large what is watched was; see `steps.ranges`."""
 
 
 def watch(sightings: Iterable[Sighting]) -> list[Place]:
-    """Notes what pages gave, in the transaction that stores it; gives the places that are to be kept back."""
+    """Record what pages yielded, in the transaction that stores it; return the places to hold."""
     places: dict[Place, list[Sighting]] = {}
     for sighting in sightings:
         places.setdefault(sighting.place, []).append(sighting)
@@ -49,6 +57,8 @@ def _note(place: Place, seen: list[Sighting]) -> bool:
     history = history_of(place)
     if history.paused_at is None:
         take_in(history, [sighting.mask for sighting in seen])
+        for sighting in seen:
+            ranges.take_in(history.ranges, sighting.sizes)
         if lost := lost_fields(history):
             _pause(place, history, lost, min(seen, key=lambda sighting: sighting.mask.bit_count()))
         save_history(place, history)
@@ -58,8 +68,8 @@ def _note(place: Place, seen: list[Sighting]) -> bool:
     return True
 
 
-def keep_back(sighting: Sighting) -> None:
-    """Uploads that came anew for a place that is paused."""
+def hold_uploads(sighting: Sighting) -> None:
+    """Hold uploads that were added for a place that is paused."""
     if history_of(sighting.place).paused_at is not None:
         transitions.hold_for_drift(_ids_of([sighting.task_id]))
 
@@ -72,19 +82,19 @@ def _pause(place: Place, history: History, lost: list[str], sample: Sighting) ->
 
 
 def hold_fetches(places: Iterable[Place]) -> None:
-    """Holds what waits to be fetched there; after the pages are stored, for it may be a million rows."""
+    """Hold the waiting fetches of places; after the pages are stored, since it may be a million rows."""
     for place in places:
         rows = _rows_of(place, f"o.topic = 'fetch' AND o.state = 'waiting' AND {_NOT_ASKED_FOR}")
         _in_chunks(rows, lambda chunk: transitions.hold(chunk, DRIFT))
 
 
 def _rows_of(place: Place, condition: str) -> list[int]:
-    """Rows of a place. Found by its tasks: a host may serve a hundred counties, and theirs are not looked at."""
+    """Return rows of a place, found by its tasks: a host may serve a hundred counties, which are not looked at."""
     start = "SELECT o.id FROM tasks t CROSS JOIN outbox o ON o.task_id = t.task_id WHERE "
     common = f" AND t.state IS ? AND (t.platform IS NULL OR t.platform = ?) AND {condition}"
     if place.county is not None:
         return _ids(start + "t.county = ?" + common, (place.county, place.state, place.platform))
-    # Where no county is known, the host says whose tasks are meant: nobody else's may be touched.
+    # Where no county is known, the host says whose tasks are meant: no others may be touched.
     known_by_host = "t.county IS NULL AND instr(t.url || '/', '//' || ? || '/')"
     return _ids(start + known_by_host + common, (place.host, place.state, place.platform))
 
@@ -94,7 +104,7 @@ def _ids(sql: str, values: Sequence[Any] = ()) -> list[int]:
 
 
 def _in_chunks(row_ids: Sequence[int], change: Callable[[Sequence[int]], object]) -> None:
-    """A chunk a transaction, so that workers get their turn in between."""
+    """Change rows a chunk per transaction, so that workers can write in between."""
     for start in range(0, len(row_ids), _CHUNK):
         with write("drift_rows"):
             change(row_ids[start : start + _CHUNK])
@@ -106,7 +116,7 @@ def _ids_of(task_ids: list[str]) -> list[int]:
 
 
 def resume(place: Place, masks: Sequence[int] = (), *, accept: bool = False) -> bool:
-    """Lets a paused place go on if its newest pages are as they used to be, or if a person accepts them as they are."""
+    """Resume a paused place if its newest pages are as they used to be, or if a person accepts them as they are."""
     with write("drift_resume"):
         history = history_of(place)
         if history.paused_at is None:
@@ -124,31 +134,31 @@ def resume(place: Place, masks: Sequence[int] = (), *, accept: bool = False) -> 
 
 
 def _release(place: Place) -> None:
-    """Everything that drift holds there. A result still waits for its raw file."""
+    """Release everything that drift holds in a place. A result still waits for its raw file."""
     held = "o.state = 'held' AND o.reason = 'drift' AND o.topic"
-    _let_go(_rows_of(place, f"{held} = 'fetch'"), _rows_of(place, f"{held} IN {_UPLOADS}"))
+    _release_rows(_rows_of(place, f"{held} = 'fetch'"), _rows_of(place, f"{held} IN {_UPLOADS}"))
 
 
 def release_stale_holds() -> None:
-    """Nothing is paused, so nothing is to be held for it: what a kill in the middle of a release left behind."""
+    """Release what a kill in the middle of a release left held, where nothing is paused any more."""
     held = "SELECT id FROM outbox WHERE state = 'held' AND reason = 'drift' AND topic"
     if not paused_places():
-        _let_go(_ids(f"{held} = 'fetch'"), _ids(f"{held} IN {_UPLOADS}"))
+        _release_rows(_ids(f"{held} = 'fetch'"), _ids(f"{held} IN {_UPLOADS}"))
 
 
-def _let_go(fetches: Sequence[int], uploads: Sequence[int]) -> None:
+def _release_rows(fetches: Sequence[int], uploads: Sequence[int]) -> None:
     _in_chunks(fetches, transitions.release_steps)
     _in_chunks(uploads, lambda chunk: transitions.release_uploads(chunk, *held_or_waiting()))
 
 
-def let_go(task_id: str) -> None:
-    """A person asks for this very page: it may be fetched, though its county is kept back."""
+def release_page(task_id: str) -> None:
+    """Release one page of a held county, since a person asks for it."""
     with write("drift_let_go"):
         transitions.release_asked_for(task_id)
 
 
 def held_tasks(import_id: int) -> int:
-    """How many tasks of an import wait for somebody to look at their county."""
+    """Return how many tasks of an import wait for a person to look at their county."""
     sql = (
         "SELECT count(DISTINCT o.task_id) FROM outbox o JOIN tasks t ON t.task_id = o.task_id"
         " WHERE o.state = 'held' AND o.topic = 'fetch' AND o.reason = 'drift' AND t.import_id = ?"
@@ -157,7 +167,7 @@ def held_tasks(import_id: int) -> int:
 
 
 def accept_places(platform: str | None, county: str | None) -> list[str]:
-    """A person accepts the pages of paused places as they are; gives their names."""
+    """Accept the pages of paused places as they are, for a person; return the places' names."""
     chosen = [
         place_of(found)
         for found in paused_places()
@@ -172,25 +182,25 @@ def accept_places(platform: str | None, county: str | None) -> list[str]:
 
 
 def place_of(found: Mapping[str, str]) -> Place:
-    """The place behind a stored key."""
+    """Return the place behind a stored key."""
     unknown = found["county"].startswith("(")
     host = found["county"].strip("()") if unknown else ""
     return Place(found["platform"], found["state"] or None, None if unknown else found["county"], host)
 
 
-# What is usual on the pages of a county, and whether the newest ones are still like that. Decisions only, no rows.
+# What is usual on the pages of a county, and whether the newest ones still have it. Decisions only, no rows.
 
 
 #: Pages that are compared with those before them.
 WINDOW = 20
-#: Pages that must have come before them: fewer say nothing about what is usual.
+#: Pages that must have come before them: fewer do not show what is usual.
 ENOUGH = 20
-#: A field that was there in this share of pages belongs to the page.
+#: A field that was present in this share of pages belongs to the page.
 USUAL = 0.95
-#: One that was in every page and is there in no more than this share of the window has collapsed.
+#: One that was in every page and is present in no more than this share of the window has collapsed.
 COLLAPSED = 0.5
-#: One that was missing now and then (no house, no year in which it was built) has to fall further: of a field that two
-#: in three pages have, nearly all of twenty may have it by chance, and then only half of the next twenty.
+#: One that was missing now and then (no house, no year built) has to fall further: of a field that two in three pages
+#: have, nearly all of twenty may have it by chance, and then only half of the next twenty.
 _SURELY_COLLAPSED = 0.25
 #: Pages after which the past counts half: sites change slowly, too, and that is no alarm.
 _LONG = 2000
@@ -209,7 +219,7 @@ def mask_of(record: Mapping[str, Any]) -> int:
 
 
 def lost_fields(history: History) -> list[str]:
-    """The usual fields that have collapsed; empty where all is well or too little is known."""
+    """Return the usual fields that have collapsed; empty where all is well or too little is known."""
     if history.pages < ENOUGH or len(history.recent) < WINDOW:
         return []
     usual = [name for name in WATCHED if history.counts.get(name, 0) >= USUAL * history.pages]
@@ -225,7 +235,7 @@ def _most_of_a_collapsed(history: History, name: str) -> float:
 
 
 def take_in(history: History, masks: Sequence[int]) -> None:
-    """Newer pages into the window; what falls out of it becomes the past."""
+    """Add newer pages to the window; what falls out of it becomes the past."""
     history.recent += masks
     old, history.recent = history.recent[:-WINDOW], history.recent[-WINDOW:]
     for mask in old:
@@ -239,7 +249,7 @@ def take_in(history: History, masks: Sequence[int]) -> None:
 
 
 def rates(history: History) -> list[dict[str, Any]]:
-    """How much of the newest pages has each field, and how much of those before them had; most lost first."""
+    """Return the share of the newest pages that have each field, and the share of those before; most lost first."""
     found = []
     for name, bit in _BIT.items():
         now = sum(bool(mask & bit) for mask in history.recent) / len(history.recent) if history.recent else None

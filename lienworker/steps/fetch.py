@@ -1,4 +1,4 @@
-"""From a due row to a raw page on disk and, where nothing is in the way, to its result."""
+"""From a due row to a raw page on disk and, if nothing prevents it, to its result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import after_commit, write
-from lienworker.errors import RefusedError
+from lienworker.errors import RefusedError, as_value
 from lienworker.fetching import Fetched, Fetcher, FetchFailed, FetchOutcome, FetchRequest
 from lienworker.fetching.turns import TurnError
 from lienworker.logs import about_task
@@ -24,6 +24,7 @@ from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
 from lienworker.outbox.storage_watch import stop_fetching
 from lienworker.platforms import Registry
+from lienworker.platforms.core.bounds import MOST_PLAIN_BYTES
 from lienworker.steps import drift
 from lienworker.steps.in_flight import GROUP_SECONDS, InFlight, OnLoop
 from lienworker.steps.lane import LaneLease, Slots
@@ -43,21 +44,19 @@ from lienworker.store.pages import PageRecord, file_is_back, page_behind_result,
 from lienworker.store.raw_files import PageKey, WrittenPage, put_in_place, write_aside
 from lienworker.store.results import confirm_result
 
-#: How long one message may go on before others get their turn, s.
+#: How long one message may run before others get their turn, s.
 _SHARE = 4.0
-#: How long its last pages may take to arrive then, s; if one takes longer, the message goes on for another share.
+#: How long its last pages may take to arrive then, s; if one takes longer, the message runs for another share.
 _LAST_PAGES = 1.0
-#: Requests that one loop may have in the air, in batches: slow sites need many, and one thread looks after them all.
+#: Requests that one loop may have in flight, in batches: slow sites need many, and one thread handles them all.
 _BATCHES_IN_THE_AIR = 4
-#: Pages up to this size are read right away, from memory; larger ones from disk, one by one.
-_READ_FROM_MEMORY = 2_000_000
-#: How long pages in the air may take to arrive once the process is asked to stop, s.
+#: How long pages in flight may take to arrive once the process is asked to stop, s.
 _GRACE = 2.0
 
 logger = logging.getLogger(__name__)
 
 
-#: What came of a row's fetch; None where not even a request went out.
+#: The outcome of a row's fetch; None where not even a request was sent.
 Landed = tuple[Claimed, FetchOutcome | None]
 
 
@@ -67,7 +66,7 @@ class FetchContext:
 
     folder: DataFolder
     fetcher: OnLoop[Fetcher]
-    #: The proxy of tasks that name none of their own.
+    #: The proxy of tasks without their own.
     proxy: str | None
     registry: Registry
     retries: RetryPolicy
@@ -76,11 +75,12 @@ class FetchContext:
 
 
 class FetchLoop:
-    """Keeps a batch of requests in the air, stores what arrives and reads it, so that one slow page holds up nobody.
+    """Keeps a batch of requests in flight, stores what arrives and parses it, so that one slow page blocks no other.
 
-    A turn of the loop is one transaction: it stores the results of the pages that came before, the pages that have come
-    now, each with its scrape row in our hands, and takes new rows. While those are in the air, the pages are read from
-    memory. So a page is on disk and committed before a parser sees it, and yet costs one commit for a whole group.
+    A turn of the loop is one transaction: it stores the results of the pages that arrived before and the pages that
+    have arrived now, each with its scrape row leased to us, and claims new rows. While those are in flight, the pages
+    are parsed from memory. So a page is on disk and committed before a parser sees it, and yet a whole group costs one
+    commit.
     """
 
     def __init__(self, context: FetchContext, lane: LaneLease) -> None:
@@ -99,7 +99,7 @@ class FetchLoop:
         self.refused: RefusedError | None = None
 
     def run(self) -> bool:
-        """Works until nothing is due or the message has done its share; True when there is probably more."""
+        """Work until nothing is due or the message has had its share; return whether there is probably more."""
         self._turn([])
         while self._in_flight or self._scraped:
             self._turn(self._gather())
@@ -109,14 +109,14 @@ class FetchLoop:
         return not self._is_drained
 
     def run_row(self, row: Claimed) -> None:
-        """Works on one row that the caller has claimed."""
+        """Work on one row that the caller has claimed."""
         self._is_closing = True
         self._launch([row])
         while self._in_flight or self._scraped:
             self._turn(self._gather())
 
     def _gather(self) -> list[Landed]:
-        """When half of the pages in the air have come, or a moment after the first. Results in hand wait less."""
+        """Return what has arrived once half of the pages in flight have, or a moment after the first."""
         if not self._in_flight:
             return []
         wait = GROUP_SECONDS / 2 if self._scraped else GROUP_SECONDS
@@ -131,18 +131,18 @@ class FetchLoop:
                 self._read(self._store(arrived, room))
 
     def _keep_on_disk(self, landed: list[Landed]) -> list[Arrived]:
-        """What came, its pages durable and in their places. Rows whose page cannot be stored wait as if never asked."""
+        """Return what has arrived, its pages durable. Rows whose page cannot be stored wait as if never asked."""
         arrived: list[Arrived] = []
         with self._context.slots.compute_slot():
             for row, outcome in landed:
                 try:
                     arrived += self._unpack(row, outcome)
                 except RefusedError as problem:
-                    self.refused = problem
+                    self.refused = as_value(problem)
         try:
             put_in_place([item.page for item in arrived if item.page])
         except RefusedError as problem:
-            self.refused = problem
+            self.refused = as_value(problem)
             arrived = [item for item in arrived if not item.page]
         if self.refused:
             self._stop(self.refused)
@@ -151,13 +151,13 @@ class FetchLoop:
         return arrived
 
     def _stop(self, problem: RefusedError) -> None:
-        """Storage takes no pages: nothing more is asked for, and what is in the air is not waited for."""
+        """Stop fetching, since storage refuses pages: ask for nothing more, and do not wait for what is in flight."""
         self._is_closing = self._is_drained = True
         stop_fetching(self._context.folder, problem)
         give_back(self._in_flight.abandon())
 
     def _store(self, arrived: list[Arrived], room: int) -> list[tuple[Claimed, PageRecord, bytes]]:
-        """The one transaction of a turn; returns the pages that are to be read."""
+        """Store everything in the one transaction of a turn; return the pages to parse."""
         ready = self._make_ready()
         with write("fetch"):
             drifting = store_results(self._context.scrape, ready) if self._scraped else []
@@ -169,7 +169,7 @@ class FetchLoop:
         return pages
 
     def _make_ready(self) -> ReadyToStore:
-        """Where the files for people cannot be written, results wait; pages that have come are stored all the same."""
+        """Prepare results; where their files cannot be written, they wait, while arrived pages are still stored."""
         try:
             return make_ready(self._context.scrape, self._scraped)
         except OSError as problem:
@@ -181,17 +181,17 @@ class FetchLoop:
     def _keep(
         self, arrived: list[Arrived], pages: list[tuple[Claimed, PageRecord]]
     ) -> list[tuple[Claimed, PageRecord, bytes]]:
-        """Takes the scrape rows of the pages at once. Large pages, which would fill the memory, are left on disk."""
+        """Claim the scrape rows of the pages at once. Large pages, which would fill the memory, are left on disk."""
         bodies = {item.row.id: item.outcome.body for item in arrived if isinstance(item.outcome, Fetched)}
-        small = [(row, page) for row, page in pages if page.size <= _READ_FROM_MEMORY]
-        large = [(row, page) for row, page in pages if page.size > _READ_FROM_MEMORY]
+        small = [(row, page) for row, page in pages if page.size <= MOST_PLAIN_BYTES]
+        large = [(row, page) for row, page in pages if page.size > MOST_PLAIN_BYTES]
         leave_pages(large)
         self.has_left_pages |= bool(large)
         taken = add_claimed(Topic.SCRAPE, [row for row, _ in small], self._lane.message_id)
         return [(scrape, page, bodies[row.id]) for scrape, (row, page) in zip(taken, small, strict=True)]
 
     def _read(self, pages: list[tuple[Claimed, PageRecord, bytes]]) -> None:
-        """Parses pages; their results go with the next turn, unless that takes too long. Heavy ones stay on disk."""
+        """Parse pages; the next turn stores their results, unless that takes too long. Heavy ones stay on disk."""
         since = time.monotonic()
         for row, page, body in pages:
             if scraped := scrape_if_plain(self._context.scrape, row, (page, body), self._scraped):
@@ -204,9 +204,9 @@ class FetchLoop:
                 self._scraped, since = [], time.monotonic()
 
     def _room(self) -> int:
-        """How many rows to claim: a batch, or what there is room for in the air. A suspect travels alone.
+        """Return how many rows to claim: a batch, or what there is room for in flight. A quarantined row is isolated.
 
-        Where nothing was due the last time, it is looked again for as long as a slow page keeps us here anyway.
+        Where nothing was due the last time, look again for as long as a slow page keeps us here anyway.
         """
         if not self._lane.is_ours:
             self._is_closing = self._is_drained = True
@@ -216,14 +216,14 @@ class FetchLoop:
         return min(self._batch, room) if room >= self._batch // 2 else 0
 
     def _is_over(self) -> bool:
-        """Whether this message has had its share. Not while a slow page keeps it: nobody else could have its place."""
+        """Return whether this message has had its share; not while a slow page keeps it, since its slot stays taken."""
         now = time.monotonic()
         if self._in_flight and now > self._deadline + _LAST_PAGES:
             self._deadline = now + _SHARE
         return now > self._deadline
 
     def _claim(self, room: int) -> list[Claimed]:
-        """Takes rows that are due. Tasks that came too late end here; nobody wants their page any more."""
+        """Claim due rows. Tasks that came too late end here; nobody wants their page any more."""
         lane, quarantined = self._lane, self._lane.quarantined and not self._in_flight
         rows = claim_in_transaction(
             "fetch", room, lane.token, lane.rules, quarantined=quarantined, message_id=lane.message_id
@@ -237,7 +237,7 @@ class FetchLoop:
         self._in_flight.load([(row, (row, self._request(row))) for row in rows])
 
     def _request(self, row: Claimed) -> FetchRequest:
-        """A page that we have a result of is asked for only if it has changed; one whose file is lost, in any case."""
+        """Return the request of a row: conditional where there is a result of it whose file is not lost."""
         asked = FetchRequest(row.url, proxy=row.proxy or self._context.proxy, is_own_proxy=bool(row.proxy))
         known = page_behind_result(row.task_id) if row.generation > 1 else None
         if known is None or known.url != row.url or is_lost(self._context.folder, known):
@@ -245,7 +245,7 @@ class FetchLoop:
         return replace(asked, etag=known.etag, last_modified=known.last_modified)
 
     async def _fetch(self, asked: tuple[Claimed, FetchRequest]) -> FetchOutcome | None:
-        """On the event loop. Whatever happens, the outcome is a value."""
+        """Fetch a page on the event loop. Whatever happens, the outcome is a value."""
         row, request = asked
         try:
             return await self._fetcher.fetch(replace(request, turn=turn_of(row)))
@@ -266,7 +266,7 @@ class FetchLoop:
             )
 
     def _unpack(self, row: Claimed, outcome: FetchOutcome | None) -> list[Arrived]:
-        """What came, with its page written aside; nothing where not even a request went out."""
+        """Return what arrived, with its page in a temporary file; empty where not even a request was sent."""
         if outcome is None:
             return []
         if isinstance(outcome, Fetched):
@@ -276,11 +276,11 @@ class FetchLoop:
         return [Arrived(row, outcome)]
 
     def _crawl_delay(self, row: Claimed) -> float | None:
-        """What the site asks for; a task's own proxy is not believed, it would slow the site down for all."""
+        """Return the site's crawl delay; a task's own proxy is not believed: it could slow the site down for all."""
         return None if row.proxy else self._fetcher.crawl_delay(row.url, self._context.proxy)
 
     def _land(self) -> None:
-        """The process stops: what arrives within the grace is committed, the rest goes back untried."""
+        """Stop: commit what arrives within the grace period, and give the rest back untried."""
         self._is_closing = True
         deadline = time.monotonic() + _GRACE
         while (self._in_flight or self._scraped) and time.monotonic() < deadline:
@@ -290,7 +290,7 @@ class FetchLoop:
 
 
 def page_key(registry: Registry, row: Claimed) -> PageKey:
-    """Return whose page it is, as far as that is known before it is read."""
+    """Return the key of a row's page, as far as that is known before it is parsed."""
     platform = row.platform
     if not platform:
         found = registry.for_url(row.url)
@@ -298,12 +298,12 @@ def page_key(registry: Registry, row: Claimed) -> PageKey:
     return PageKey(platform, row.state or "", row.county or "", row.parcel_id or "", row.task_id)
 
 
-# Storing what was fetched: a group of rows in one transaction, each row by itself.
+# Storing what was fetched: a group of rows in one transaction, each row on its own.
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A row whose page has come, or has not; the page is written aside already."""
+    """A row whose page has arrived, or has not; the page is in a temporary file already."""
 
     row: Claimed
     outcome: FetchOutcome
@@ -313,14 +313,14 @@ class Arrived:
 
 
 def store_fetches(folder: DataFolder, retries: RetryPolicy, arrived: Sequence[Arrived]) -> None:
-    """Put pages into their places, then store the rows that name them; reading is left to the scrape lane."""
+    """Put pages in place, then store the rows that name them; parsing is left to the scrape lane."""
     put_in_place([item.page for item in arrived if item.page])
     with write("fetch"):
         leave_pages(store_pages(folder, retries, arrived))
 
 
 def leave_pages(pages: Sequence[tuple[Claimed, PageRecord]]) -> None:
-    """A scrape row for each page, for whoever comes."""
+    """Add a scrape row for each page, for any worker to claim."""
     transitions.add(
         [
             Entry(Topic.SCRAPE, row.task_id, row.generation, row.queue, row.priority, payload=_payload(row))
@@ -336,21 +336,21 @@ def _payload(row: Claimed) -> dict[str, Any] | None:
 def store_pages(
     folder: DataFolder, retries: RetryPolicy, arrived: Sequence[Arrived]
 ) -> list[tuple[Claimed, PageRecord]]:
-    """Store what came for each row; return the new pages, which are to be read, with the rows that fetched them."""
+    """Store the outcome of each row; return the new pages, which are to be parsed, with the rows that fetched them."""
     for host in {item.row.host for item in arrived if not isinstance(item.outcome, FetchFailed)}:
         pacing.record_host_answer(host, now_ms())
     for host, delay in {item.row.host: item.crawl_delay for item in arrived if item.crawl_delay}.items():
         pacing.slow_down(host, delay)
     fresh = [item for item in arrived if _is_fresh(folder, retries, item)]
     mine = transitions.end_all([item.row for item in fresh])
-    # Where somebody else has the row, the page stays on disk, but nothing speaks of it.
+    # Where another worker has the row, the page stays on disk, but no row names it.
     pages = [(item.row, _record(folder, item)) for item in fresh if item.row.id in mine]
     save_page(*(page for _, page in pages))
     return pages
 
 
 def _is_fresh(folder: DataFolder, retries: RetryPolicy, item: Arrived) -> bool:
-    """Whether a page came that wants to be read. All other outcomes are stored here."""
+    """Store an outcome; return whether it is a page that still has to be parsed."""
     row, outcome = item.row, item.outcome
     if isinstance(outcome, FetchFailed):
         _store_failure(retries, row, outcome)
@@ -391,7 +391,7 @@ def _path(folder: DataFolder, page: WrittenPage) -> str:
 
 
 def _confirm(row: Claimed) -> None:
-    """The page is what it was: the result stands, and nothing goes further."""
+    """Record that the page has not changed: the result stands, and nothing is delivered."""
     confirm_result(row.task_id)
     tasks.mark_completed(row.task_id)
     extra = about_task("confirmed", row.task_id, row.topic, platform=row.platform, county=row.county)

@@ -1,4 +1,4 @@
-"""Following a list: its parcels become tasks of their own; the list itself stays here."""
+"""Following a list: its parcels become tasks; the list itself is not delivered."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ About = Mapping[str, str | None]
 
 
 def ask_to_follow(task_id: str, about: About) -> None:
-    """The parcels of this list are wanted as soon as it is scraped, by whomever."""
+    """Record that the parcels of this list are wanted as soon as it is scraped, by any worker."""
     with write("want_parcels"):
         want_parcels(task_id, about)
 
 
 def follow_stored(folder: DataFolder, registry: Registry, task_id: str, about: About) -> tuple[int, Registered] | None:
-    """Follows a list that is scraped already: how many items it has, and what became of them; None for no list."""
+    """Follow a list that is already scraped; return how many items it has and what became of them; None for no list."""
     found, page = result(task_id), page_behind_result(task_id)
     if found is None or page is None or not is_list(found["data"]):
         return None
@@ -41,7 +41,7 @@ def follow_stored(folder: DataFolder, registry: Registry, task_id: str, about: A
 def tasks_of_list(
     folder: DataFolder, registry: Registry, record: dict[str, Any], page: PageRecord, about: About
 ) -> list[NewTask]:
-    """A task for each item that has an address."""
+    """Return a task for each item that has an address."""
     body = read_page(raw_place(folder.root, page.path), page.sha256)
     read = Page(page.url, body, page.content_type, page.charset, page.status)
     target = Target(about.get("platform"), about.get("state"), about.get("county"))
@@ -72,7 +72,7 @@ def _politeness(registry: Registry, tasks: list[NewTask]) -> dict[str, Politenes
 def parcels_wanted(
     folder: DataFolder, registry: Registry, target: Mapping[str, Any], record: dict[str, Any], page: PageRecord
 ) -> list[NewTask]:
-    """The tasks that a list brings with it, where its own task asks for them; its trouble is never the list's."""
+    """Return the tasks of a list's items, where its own task asks for them; an error in them never fails the list."""
     about = target.get("follow")
     if not isinstance(about, Mapping) or not is_list(record):
         return []
@@ -83,6 +83,6 @@ def parcels_wanted(
 
 
 def add_parcels(registry: Registry, tasks: list[NewTask]) -> None:
-    """In the transaction that stores the list."""
+    """Register the parcels of a list. Part of the transaction that stores the list."""
     if tasks:
         register_in_transaction(tasks, politeness=_politeness(registry, tasks))

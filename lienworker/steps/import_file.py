@@ -1,4 +1,4 @@
-"""The importer: rows of a file into tasks, in transactions of a given size, each bad row set aside with its reason."""
+"""The importer: rows of a file to tasks, in transactions of a given size; each bad row is rejected with its reason."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a file is to be imported."""
+    """How to import a file."""
 
     defaults: Defaults = field(default_factory=Defaults)
     format: str | None = None
@@ -94,7 +94,7 @@ class How:
 
 
 class Importer:
-    """One import of one file. `tally` is true at any moment, also after an error."""
+    """One import of one file. `tally` is accurate at any moment, also after an error."""
 
     def __init__(self, registry: Registry, source: str | Path | BinaryIO, name: str, how: How) -> None:
         self.name = name
@@ -107,7 +107,7 @@ class Importer:
         self._platforms: dict[str, str | None] = {}
 
     def run(self, rejects: RejectsFile, progress: Callable[[Tally], None] = lambda tally: None) -> Tally:
-        """Stores the file's tasks. What was committed before an error stays; the same file again adds the rest."""
+        """Store the file's tasks. What was committed before an error stays; the same file again adds the rest."""
         batches = self._batches(rejects)
         first = next(batches, [])  # a file that cannot be read at all leaves no trace
         with running_import(self.name) as self.import_id:
@@ -124,7 +124,7 @@ class Importer:
         return self.tally
 
     def try_out(self, rejects: Callable[[Reject], None], is_known: Callable[[list[str]], set[str]]) -> Tally:
-        """Counts what `run` would do and touches nothing."""
+        """Count what `run` would do, and touch nothing."""
         seen: set[str] = set()
         for item in self._tasks():
             if isinstance(item, Reject):
@@ -146,7 +146,7 @@ class Importer:
             record_progress(self.import_id, self.tally)
         for task_id in done.filled.task_ids:
             make_again(current_folder(), task_id)
-        if len(self._politeness) > _MOST_HOSTS:  # a list of a million sites: they are asked about again
+        if len(self._politeness) > _MOST_HOSTS:  # a list of a million sites: they are looked up again
             self._politeness.clear()
             self._platforms.clear()
 
@@ -224,20 +224,20 @@ class Importer:
         return f"the url column, or {' and '.join(wanted)}" if wanted else "the url column"
 
     def _learn_politeness(self, platform_name: str | None, url: str) -> None:
-        """How the platform of a host wants to be called; asked once a host."""
+        """Learn what the platform of a host asks for; once per host."""
         host = host_of(url)
         if host in self._politeness:
             return
         try:
             platform = self._registry.get(platform_name) if platform_name else self._registry.for_url(url)
-        except PageError:  # said when the page is parsed; the host is still to be treated politely
+        except PageError:  # reported when the page is parsed; the host is still paced
             platform = None
         self._politeness[host] = Politeness(platform.delay, platform.concurrency) if platform else Politeness()
         self._platforms[host] = platform.name if platform else None
 
 
 def _weight(extra: Mapping[str, Any]) -> int:
-    """About how many characters the further columns of a row have; a nested value is written down to be counted."""
+    """Estimate how many characters the further columns of a row have; a nested value is serialized to be counted."""
     if not extra:
         return 0
     return sum(

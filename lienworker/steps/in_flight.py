@@ -1,9 +1,9 @@
 """Calls in flight: the one bridge between a worker thread and the event loop.
 
 The thread loads rows, each with what its call needs; the event loop makes the calls, so many at a time, and the next
-one starts as soon as one has ended. Nothing in flight waits for the thread, which meanwhile may be busy with the
-database. Each wake-up of a thread costs more than a call's own bookkeeping, so both directions work in groups: one load
-starts any number of calls, and the thread is woken when enough have ended or the first has waited long enough.
+one starts as soon as one has ended. Nothing in flight waits for the thread, which may be busy with the database
+meanwhile. Each wake-up of a thread costs more than a call's own bookkeeping, so both directions work in groups: one
+load starts any number of calls, and the thread is woken when enough have ended or the first has waited long enough.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 #: What has ended waits at most this long for others to be committed with, s.
 GROUP_SECONDS = 0.2
-#: For a load without a limit of its own.
+#: For a load without its own limit.
 UNLIMITED = sys.maxsize
 
 
@@ -32,12 +32,12 @@ class AfterCall(Enum):
     """What the outcome of a call means for the calls that have not started yet."""
 
     CONTINUE = "the next one starts"
-    REST = "one call fewer until this outcome is judged; the others go on"
+    REST = "one call fewer until this outcome is judged; the others continue"
     HALT = "none starts until this outcome is judged"
 
 
 class InFlight(Generic[C, T]):
-    """Rows whose calls wait or are under way. Loaded and emptied by one worker thread."""
+    """Rows whose calls are waiting or in flight. Loaded and emptied by one worker thread."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class InFlight(Generic[C, T]):
         after: Callable[[T], AfterCall] = lambda _: AfterCall.CONTINUE,
         landed: threading.Event | None = None,
     ) -> None:
-        """`call` never raises; `landed` is set whenever something has ended (several may share one)."""
+        """Set up an empty queue; `call` never raises; `landed` is set when something has ended (and may be shared)."""
         self._loop = loop
         self._make_call = call
         self._after = after
@@ -54,11 +54,11 @@ class InFlight(Generic[C, T]):
         self._wanted = 1
         self._width = 1
         self._halted = False
-        self._out: dict[int, Claimed] = {}  # all that was not handed back yet, for the worker thread
+        self._out: dict[int, Claimed] = {}  # everything not returned yet, for the worker thread
         self._waiting: deque[tuple[Claimed, C]] = deque()
         self._landed: deque[tuple[Claimed, T]] = deque()
         self._lanes: set[asyncio.Task[None]] = set()  # for the event loop
-        self._started_at: dict[int, float] = {}  # what is under way, since when
+        self._started_at: dict[int, float] = {}  # what is in flight, since when
 
     def __len__(self) -> int:
         return len(self._out)
@@ -77,19 +77,19 @@ class InFlight(Generic[C, T]):
         return len(self._out) - len(self._waiting)
 
     def slow(self, seconds: float) -> int:
-        """Return how many have been under way for longer than that."""
+        """Return how many have been in flight for longer than that."""
         now = time.monotonic()
         return sum(now - started_at > seconds for started_at in list(self._started_at.values()))
 
     def load(self, cargo: Sequence[tuple[Claimed, C]], width: int = UNLIMITED) -> None:
-        """Add to the queue and let it go, `width` at a time."""
+        """Add to the queue and start it, `width` at a time."""
         self._out.update((row.id, row) for row, _ in cargo)
         self._waiting.extend(cargo)
         self._width, self._halted = width, False
         self._loop.call_soon_threadsafe(self._open_lanes)
 
     def landed(self, most: int | None = None) -> list[tuple[Claimed, T]]:
-        """Return what has ended since the last look, without waiting."""
+        """Return what has ended since the last call, without waiting."""
         count = len(self._landed) if most is None else min(most, len(self._landed))
         ended = [self._landed.popleft() for _ in range(count)]
         return [(row, outcome) for row, outcome in ended if self._out.pop(row.id, None)]
@@ -107,7 +107,7 @@ class InFlight(Generic[C, T]):
         self._wanted = wanted
         while len(self._landed) < wanted and (left := deadline - time.monotonic()) > 0:
             self._news.clear()
-            if len(self._landed) < wanted:  # one may have ended just before the flag was lowered
+            if len(self._landed) < wanted:  # one may have ended just before the flag was cleared
                 self._news.wait(left)
         return len(self._landed) >= wanted
 
@@ -124,7 +124,7 @@ class InFlight(Generic[C, T]):
         return rows
 
     def abandon(self) -> list[Claimed]:
-        """Take back everything, also what is under way."""
+        """Take back everything, even what is in flight."""
         self._waiting.clear()
         self._loop.call_soon_threadsafe(self._close_lanes)
         rows = self.rows
@@ -163,14 +163,14 @@ class InFlight(Generic[C, T]):
                 return
 
 
-# Something that lives on the event loop and is used from worker threads: the Gateway's client, the fetcher.
+# An object that lives on the event loop and is used from worker threads: the Gateway's client, the fetcher.
 
 
 R = TypeVar("R")
 
 
 class Closable(Protocol):
-    """What is made here can be closed on the event loop."""
+    """An object that can be closed on the event loop."""
 
     async def close(self) -> None: ...
 
@@ -188,7 +188,7 @@ class OnLoop(Generic[Made]):
         self._making = threading.Lock()
 
     def open(self) -> Made:
-        """Return it. Not for the event loop's own thread, which would wait for itself."""
+        """Return the object. Not for the event loop's own thread, which would wait for itself."""
         with self._making:
             if self.made is None:
                 self.made = self.wait_for(self._make())

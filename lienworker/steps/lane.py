@@ -15,7 +15,7 @@ from lienworker.outbox.leases import WorkerLease
 
 @dataclass(frozen=True, slots=True)
 class LaneLease:
-    """Rows claimed under `token` are ours as long as `is_ours`; a process that was taken for dead has lost them."""
+    """A token for claims; its rows are ours as long as `is_ours`: a process that was taken for dead has lost them."""
 
     holder: WorkerLease
     token: str
@@ -23,7 +23,7 @@ class LaneLease:
     #: Rows in one claim.
     batch: int
     stopping: threading.Event
-    #: Whether a row that outlived its holder may be claimed: one of them in a process at a time.
+    #: Whether a quarantined row (its holder died) may be claimed: one of them in a process at a time.
     quarantined: bool = False
     #: The message that led to the claims.
     message_id: str | None = None
@@ -38,7 +38,7 @@ class LaneLease:
 
 #: Threads kept free for relay, polling, heartbeat and uploads, so that none of them ever waits for pages.
 RESERVED_THREADS = 4
-#: How long a step may compute before others go ahead beside it, s; longer is a page that a parser hangs in.
+#: How long a step may compute before others continue beside it, s; longer is a page that a parser hangs in.
 _COURTESY = 0.2
 
 
@@ -53,7 +53,7 @@ class Slots:
 
     @contextmanager
     def slot(self) -> Iterator[bool]:
-        """True where there is room for one more step; a token that finds none is dropped, the relay sends another."""
+        """Yield whether there is room for one more step; a token that finds none is dropped: the relay sends others."""
         free = not self._stopping.is_set() and self._slots.acquire(blocking=False)
         try:
             yield free
@@ -63,10 +63,10 @@ class Slots:
 
     @contextmanager
     def compute_slot(self) -> Iterator[None]:
-        """One step of this process computes at a time, while the others wait for sites and disks.
+        """Let one step of this process compute at a time, while the others wait for sites and disks.
 
-        Threads that compute side by side get nothing more done: they fight for the interpreter's lock, and most of all
-        in the middle of transactions. A courtesy, not a rule: a page that a parser hangs in holds up nobody for long.
+        Threads that compute side by side get nothing more done: they fight for the interpreter's lock, most of all in
+        the middle of transactions. It is a courtesy, not a rule: a page that a parser hangs in blocks nobody for long.
         """
         patience = max(0.0, self._computing_since + _COURTESY - time.monotonic())
         mine = self._computing.acquire(timeout=patience)
@@ -79,14 +79,14 @@ class Slots:
                 self._computing.release()
 
 
-# Threads that take turns more often, while somebody waits who holds up others.
+# Threads switch more often while one that blocks others waits.
 
 
 _SHORT_SECONDS = 0.0005
 
 
 class _SwitchInterval:
-    """How often threads change is the process's, so the last one who leaves puts it back."""
+    """The switch interval belongs to the process, so the last one to leave restores it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -112,10 +112,10 @@ _interval = _SwitchInterval()
 
 @contextmanager
 def short_switch_interval() -> Iterator[None]:
-    """Lets threads take turns more often than Python's usual 5 ms.
+    """Let threads switch more often than Python's default of 5 ms.
 
-    SQLite lets go of the interpreter for each row that is read, and each step to the event loop and back is a turn of
-    another thread. With a thread busy beside it, whoever is here would wait such a turn for every one of them.
+    SQLite releases the interpreter for each row that is read, and each step to the event loop and back is a switch to
+    another thread. With a busy thread beside it, the caller would wait a whole interval for each of them.
     """
     _interval.enter()
     try:

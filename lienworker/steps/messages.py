@@ -1,6 +1,6 @@
-"""What a message may carry. It comes from whoever can write to Redis: it is checked as a row of a stranger's list is.
+"""What a message may carry. Anybody who can write to Redis can send one: it is checked like a stranger's list.
 
-All messages are bare tokens but those of `scrape_url`, which name an address, and may name a platform and a queue.
+All messages are bare tokens except those of `scrape_url`, which name an address, and may name a platform and a queue.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def parcel_of(url: Any, platform: Any = None, queue: Any = "default") -> ParcelR
 
 
 def register_url(*args: Any, **kwargs: Any) -> None:
-    """Register the task of a `scrape_url`; the sender is told what is wrong with its arguments."""
+    """Register the task of a `scrape_url`; tell the sender what is wrong with its arguments."""
     try:
         row = parcel_of(*args, **kwargs)
     except BadRowError as problem:
@@ -43,7 +43,7 @@ def register_url(*args: Any, **kwargs: Any) -> None:
 
 
 class RegisteringActor(Actor[..., None]):
-    """An actor whose messages are in SQLite before they are in Redis."""
+    """An actor whose messages are stored in SQLite before they are in Redis."""
 
     def send_with_options(
         self, *, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, delay: Any = None, **options: Any
@@ -55,12 +55,12 @@ class RegisteringActor(Actor[..., None]):
         try:
             return self.broker.enqueue(message)
         except redis.RedisError as problem:
-            logger.warning("the task is stored, but Redis is away (%s); it is fetched when a stack runs", problem)
+            logger.warning("the task is stored, but Redis is unreachable (%s); a running stack will fetch it", problem)
             return message
 
 
 class MessageCheck(Middleware):
-    """Drops a message that carries anything else, with one sentence and without a trace."""
+    """Drops a message that carries anything else, with one sentence and without a stack trace."""
 
     def before_process_message(self, broker: Any, message: Any) -> None:
         if problem := _wrong_with(message.actor_name, message.args, message.kwargs):

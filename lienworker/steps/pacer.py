@@ -1,4 +1,4 @@
-"""Books turns at hosts for requests that no claim knew of, from the event loop, without a query on it."""
+"""Books turns at hosts for requests that no claim knew of, from the event loop, without running queries on it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lienworker.hostnames import host_of
 from lienworker.outbox.pacing import Booked, Booking, book
 from lienworker.outbox.rows import Claimed
 
-#: So long it is believed that a host wants no distance between its requests, s.
+#: How long it is remembered that a host needs no spacing, s.
 _BELIEVED = 10.0
 _MOST_BELIEVED = 10_000
-#: So long a request waits for its turn in the air, ms. A site may ask for an hour: a few of those would hold up every
+#: How long a request in flight waits for its turn, ms. A site may ask for an hour: a few of those would block every
 #: thread of a worker.
 _LONGEST_WAIT_MS = 60_000
 
@@ -29,7 +29,7 @@ class BookedTurn(Turn):
 
 
 def turn_of(row: Claimed) -> Turn:
-    """The turn that a claim has booked. On the event loop, whose clock nobody sets."""
+    """Return the turn that a claim has booked. Call it on the event loop, whose clock nobody sets."""
     return _turn(host_of(row.url), Booked(row.start_at, row.delay_ms))
 
 
@@ -39,7 +39,7 @@ def _turn(host: str, booked: Booked) -> Turn:
 
 
 class HostPacer:
-    """Used on one event loop. Bookings that come while one is under way share the next transaction."""
+    """Used on one event loop. Bookings that arrive while one is in progress share the next transaction."""
 
     def __init__(self, host_delay: float) -> None:
         self._host_delay = host_delay
@@ -88,7 +88,7 @@ class HostPacer:
             return [book(booking, self._host_delay, now_ms(), _LONGEST_WAIT_MS) for booking in bookings]
 
     def close(self) -> None:
-        """Not on the event loop."""
+        """Close the pacer; not on the event loop."""
         self._thread.submit(close)
         self._thread.shutdown()
 

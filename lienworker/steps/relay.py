@@ -12,7 +12,7 @@ from lienworker.outbox.leases import WorkerLease, is_held_by, turn
 from lienworker.outbox.relay import Lane, Relay, Tokens
 from lienworker.outbox.uploads import UploadLane
 
-#: How long a turn lasts before it is handed on through Redis, s. periodiq's minute is the safety net.
+#: How long a turn lasts before it is passed on through Redis, s. periodiq's minute is the safety net.
 _TURN_SECONDS = 60.0
 
 
@@ -22,7 +22,7 @@ class RelayContext:
 
     holder: WorkerLease
     rules: Rules
-    #: Rows that a token stands for.
+    #: Rows per token.
     batch: int
     #: Whether there is a Gateway to send to.
     is_ondemand: bool
@@ -32,7 +32,7 @@ class RelayContext:
 def relay_turn(
     context: RelayContext, tokens: Tokens, chores: Callable[[], None], can_hand_on: Callable[[], bool]
 ) -> bool:
-    """Relay for a turn's time, with the chores every second or so; False where somebody else is at it.
+    """Relay for one turn, with the chores every second or so; return False where another process has the turn.
 
     A turn ends after its time once Redis can take the hand-over (`can_hand_on`), or when it was taken from us.
     """

@@ -1,19 +1,22 @@
-"""One process's surroundings, made once: each step gets from here what it needs, and no step gets all of it."""
+"""What one process works with, made once: each step gets from here what it needs, and no step gets all of it."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import shlex
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lienworker.data_folder import DataFolder
-from lienworker.db.database import open_store
+from lienworker.db.database import fact, open_store, set_fact, write
 from lienworker.errors import SettingsError
 from lienworker.fetching import Fetcher, FetchOptions
 from lienworker.fetching.turns import Pacer
 from lienworker.hubs.gateway.client import GatewayClient
+from lienworker.large_blocks import return_large_blocks
 from lienworker.outbox.backoff import RetryPolicy
 from lienworker.outbox.claims import Rules
 from lienworker.outbox.leases import WorkerLease, anybody_alive
@@ -34,10 +37,15 @@ from lienworker.store.counts import add_counts
 from lienworker.store.pending import heal
 from lienworker.store.stale_files import remove_stale_files
 
+#: The name under which this folder's worker was at the Gateway last.
+_WORKER_ID = "gateway_worker_id"
+
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What lives as long as the process. Actors and commands take from it; it is not handed on to steps."""
+    """What lives as long as the process. Actors and commands take from it; it is not passed on to steps."""
 
     settings: Settings
     folder: DataFolder
@@ -49,6 +57,8 @@ class Runtime:
     gateway: OnLoop[GatewayClient]
     fetcher: OnLoop[Fetcher]
     bounds: Bounds
+    #: Held while a poll for work is under way, until its reply is stored.
+    polling: threading.Lock
     #: Held by the one thread of this process that uploads.
     one_uploader: threading.Lock
     #: Held by the one thread of this process that has a heavy page parsed.
@@ -125,6 +135,7 @@ class Runtime:
             gateway=self.gateway,
             registry=self.registry,
             stopping=self.stopping,
+            polling=self.polling,
             max_waiting=self.settings.max_waiting,
             task_expiry=self.settings.task_expiry,
             first_delay=self.settings.gateway_retry,
@@ -149,12 +160,15 @@ def running(
     loop: asyncio.AbstractEventLoop,
     after_beat: Callable[[], None] = lambda: None,
 ) -> Iterator[Runtime]:
-    """Open the store and be a holder of leases for as long as the block lasts."""
+    """Open the store and hold leases for the block."""
+    return_large_blocks()
     folder = open_store(settings.data_dir)
     configure(settings.mode)
     if kind == "worker":
         heal(folder, lambda: anybody_alive(folder))
         remove_stale_files(folder)
+        if settings.mode == "ondemand":
+            warn_of_new_worker_id(_worker_id(settings, folder))
     pacer = HostPacer(settings.host_delay)
     fetcher = OnLoop(loop, lambda: make_fetcher(settings, pacer))
     gateway = OnLoop(loop, lambda: _make_gateway(settings, folder))
@@ -194,25 +208,50 @@ def _runtime(
         gateway=gateway,
         fetcher=fetcher,
         bounds=Bounds(raw=CallBound(settings.upload_concurrency), result=ResultBound(), report=CallBound(MOST_REPORTS)),
+        polling=threading.Lock(),
         one_uploader=threading.Lock(),
         one_heavy=threading.Lock(),
     )
 
 
 def record_calls(gateway: OnLoop[GatewayClient]) -> None:
-    """Add what calls to the Gateway came to to the figures."""
+    """Add the outcomes of calls to the Gateway to the figures."""
     if gateway.made is not None and (calls := gateway.made.calls.take()):
         add_counts("gateway", calls)
 
 
 async def _make_gateway(settings: Settings, folder: DataFolder) -> GatewayClient:
     if not settings.gateway_url or not settings.gateway_token:
-        raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN): there is no Gateway to speak to.")
-    return GatewayClient(settings.gateway_url, settings.gateway_token, settings.worker_id or folder.worker_id())
+        raise SettingsError("GATEWAY_URL", "is not set (with GATEWAY_TOKEN): there is no Gateway to talk to.")
+    return GatewayClient(settings.gateway_url, settings.gateway_token, _worker_id(settings, folder))
+
+
+def _worker_id(settings: Settings, folder: DataFolder) -> str:
+    return settings.worker_id or folder.worker_id()
+
+
+def warn_of_new_worker_id(worker_id: str) -> None:
+    """Say once, with the remedy, that this worker has another name than before: the Gateway books tasks by name."""
+    if fact(_WORKER_ID) == worker_id:
+        return
+    with write("worker_id"):
+        known = fact(_WORKER_ID)
+        set_fact(_WORKER_ID, worker_id)
+    if known and known != worker_id:
+        keys = " ".join(shlex.quote(f"processing:{name}") for name in (known, worker_id))
+        logger.warning(
+            "WORKER_ID was %s and is %s now: tasks that are booked at the Gateway under the old one cannot be closed."
+            " Set it back, or have the bookings moved in the Gateway's Redis: redis-cli RENAMENX %s"
+            " (docs/operations.md, Tasks stay booked at the Gateway)",
+            known,
+            worker_id,
+            keys,
+            extra={"action": "worker_id"},
+        )
 
 
 async def make_fetcher(settings: Settings, pacer: Pacer | None = None) -> Fetcher:
-    """Return a fetcher. On the event loop that will use it."""
+    """Make a fetcher, on the event loop that will use it."""
     return Fetcher(
         FetchOptions(
             user_agent=settings.user_agent,

@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import after_commit, storable, write
-from lienworker.errors import PageError, ShortageError, StoreError
+from lienworker.errors import PageError, ShortageError, StoreError, as_value
 from lienworker.failpoints import failpoint
 from lienworker.hostnames import host_of, route_of
 from lienworker.logs import about_task
@@ -32,15 +33,19 @@ from lienworker.outbox.outcomes import (
 )
 from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
-from lienworker.platforms import Page, ParsedPage, Registry, Target
-from lienworker.platforms.catalog.guarded import parse_here, parse_in_child
+from lienworker.platforms import Page, ParsedPage, Record, Registry, Target
+from lienworker.platforms.catalog.guarded import parse_here
 from lienworker.platforms.catalog.lists import is_list
 from lienworker.platforms.core.addresses import AddressPlace
+from lienworker.platforms.core.bounds import MOST_PLAIN_BYTES
+from lienworker.platforms.core.doubts import Doubt, doubts_of
 from lienworker.steps import drift
 from lienworker.steps.drift import Sighting, mask_of
 from lienworker.steps.follow import add_parcels, parcels_wanted
 from lienworker.steps.in_flight import GROUP_SECONDS
 from lienworker.steps.lane import LaneLease, Slots
+from lienworker.steps.ranges import UsualSizes, out_of_range, sizes_of
+from lienworker.steps.stored_page import damaged, parse_stored
 from lienworker.steps.watchdog import Parse, Watchdog
 from lienworker.store import tasks
 from lienworker.store.history import Place, likely_platform
@@ -50,78 +55,80 @@ from lienworker.store.raw_files import raw_place, read_page
 from lienworker.store.results import NewResult, save_result
 from lienworker.store.tasks import NewTask
 
-#: How long one message may go on before others get their turn, s.
+#: How long one message may run before others get their turn, s.
 _SHARE = 2.0
 #: How long a heavy page waits while another is parsed, ms.
 _WHILE_ANOTHER_MS = 1_000
-#: Pages of more than this are weighed and parsed one at a time.
-_LARGE_BYTES = 1_000_000
 
 logger = logging.getLogger(__name__)
 Fresh = tuple[PageRecord, bytes]
-Parser = Callable[[Page, Target], ParsedPage | None]
+Parser = Callable[[PageRecord, Target], ParsedPage | None]
 
 
 def scrape_row(context: ScrapeContext, row: Claimed) -> Scraped:
-    """Parses the page of one row, wherever that is best. Whatever a parser does, the outcome is a value; a shortage of
-    the machine's own is not."""
+    """Parse the page of one row, wherever that is best.
+
+    Whatever a parser does, the outcome is a value; a shortage of the machine is raised.
+    """
     return scrape_if_plain(context, row) or scrape_in_child(context, row)
 
 
 def scrape_if_plain(
     context: ScrapeContext, row: Claimed, fresh: Fresh | None = None, finished: Sequence[Scraped] = ()
 ) -> Scraped | None:
-    """The same for a page that can be parsed here, the `fresh` one in hand or the one on disk; None for another.
+    """Parse a page that can be parsed here, the `fresh` one in memory or the one on disk; return None for another.
 
     A row whose holder died is parsed in the child. `finished` is what the caller has not stored yet: if this page
-    hangs, the watchdog does it.
+    hangs, the watchdog stores it.
     """
     if row.alone:
         return None
+    record, body = fresh or (page_of(row.task_id, row.generation), None)
+    if record is not None and body is None and record.size > MOST_PLAIN_BYTES:
+        return None
 
-    def parse(page: Page, target: Target) -> ParsedPage | None:
+    def parse(record: PageRecord, target: Target) -> ParsedPage | None:
+        content = read_page(raw_place(context.folder.root, record.path), record.sha256) if body is None else body
+        page = Page(record.url, content, record.content_type, record.charset, record.status)
         with context.watchdog.over(row, finished):
             return parse_here(context.registry, page, target)
 
-    return _scraped(context, row, fresh, parse)
+    return _scraped(row, record, parse)
 
 
 def scrape_in_child(context: ScrapeContext, row: Claimed) -> Scraped:
-    """The same in the process with limits, which may take ten seconds."""
-    found = _scraped(context, row, None, lambda page, target: parse_in_child(context.registry, page, target))
+    """Parse the page of one row in the process with limits, which may take ten seconds."""
+
+    def parse(record: PageRecord, target: Target) -> ParsedPage:
+        return parse_stored(context.folder.root, context.registry, record, target)
+
+    found = _scraped(row, page_of(row.task_id, row.generation), parse)
     assert found is not None
     return found
 
 
-def _scraped(context: ScrapeContext, row: Claimed, fresh: Fresh | None, parse: Parser) -> Scraped | None:
+def _scraped(row: Claimed, record: PageRecord | None, parse: Parser) -> Scraped | None:
     failpoint("scrape.before_parse")
-    page, body = fresh or (page_of(row.task_id, row.generation), None)
     started = time.perf_counter()
     try:
-        outcome: ParsedPage | PageError | None = parse(_page(context, row, page, body), target_of(row))
+        if record is None:
+            raise StoreError(f"The page of task {row.task_id} is not in the store.")
+        outcome: ParsedPage | PageError | None = parse(record, target_of(row))
     except PageError as problem:
-        outcome = problem
+        outcome = as_value(problem)
     except StoreError as problem:
-        outcome = PageError("raw_page_damaged", str(problem), retryable=True)
+        outcome = damaged(problem)
     except ShortageError:  # the row is given back for later
         raise
     except MemoryError:
         raise ShortageError(f"there is not enough memory to parse the page of {row.task_id}") from None
-    except Exception as problem:  # a parser's bug must not cost the worker, nor the neighbours' rows
+    except Exception as problem:  # a parser's bug must not cost the worker, nor the other rows
         logger.warning("the parser failed on %s", row.task_id, exc_info=True, extra={"task_id": row.task_id})
         outcome = PageError("parser_failed", f"{type(problem).__name__}: {problem}")
     failpoint("scrape.after_parse")
     if outcome is None:
         return None
-    return Scraped(row, page, outcome, int(1000 * (time.perf_counter() - started)))
-
-
-def _page(context: ScrapeContext, row: Claimed, page: PageRecord | None, body: bytes | None) -> Page:
-    if page is None:
-        raise StoreError(f"The page of task {row.task_id} is not in the store.")
-    if body is None:
-        body = read_page(raw_place(context.folder.root, page.path), page.sha256)
-    return Page(page.url, body, page.content_type, page.charset, page.status)
+    return Scraped(row, record, outcome, int(1000 * (time.perf_counter() - started)))
 
 
 def target_of(row: Claimed) -> Target:
@@ -144,7 +151,7 @@ class ScrapeRun:
     lane: LaneLease
 
     def work(self) -> bool:
-        """True when there is probably more."""
+        """Work through the message's share; return whether there is probably more."""
         deadline = time.monotonic() + _SHARE
         while time.monotonic() < deadline and not self.lane.stopping.is_set():
             if not self.lane.is_ours:
@@ -164,7 +171,7 @@ class ScrapeRun:
         return True
 
     def _work_on(self, rows: list[Claimed]) -> None:
-        """Commits in groups as results come; what a stop leaves undone goes back untried. Heavy pages come last."""
+        """Commit in groups as results come; give back untried what a stop leaves. Heavy pages come last."""
         group: list[Scraped] = []
         heavy: list[Claimed] = []
         since = time.monotonic()
@@ -172,8 +179,7 @@ class ScrapeRun:
             if self.lane.stopping.is_set():
                 give_back(rows[n:])
                 break
-            scraped = None if _is_large(row) else scrape_if_plain(self.context, row, finished=group)
-            if scraped:
+            if scraped := scrape_if_plain(self.context, row, finished=group):
                 group.append(scraped)
             else:
                 heavy.append(row)
@@ -184,9 +190,9 @@ class ScrapeRun:
         self._work_on_heavy(heavy)
 
     def _work_on_heavy(self, rows: list[Claimed]) -> None:
-        """One by one, and each stored at once: a large page takes a hundred megabytes and more while it is in hand.
+        """Parse heavy pages one by one, and store each at once: a large page takes a hundred megabytes and more.
 
-        While another thread of this process does so, they wait in the outbox, not in a place that others need.
+        While another thread of this process does so, they wait in the outbox, not in a slot that others need.
         """
         if not rows or not self.context.one_heavy.acquire(blocking=False):
             put_off(rows, _WHILE_ANOTHER_MS)
@@ -196,21 +202,15 @@ class ScrapeRun:
                 if self.lane.stopping.is_set():
                     give_back(rows[n:])
                     break
-                store_scrapes(self.context, [scrape_row(self.context, row)])
+                store_scrapes(self.context, [scrape_in_child(self.context, row)])
         finally:
             self.context.one_heavy.release()
-
-
-def _is_large(row: Claimed) -> bool:
-    """Return whether even weighing the page takes so much memory that a process should have one of its kind in hand."""
-    page = page_of(row.task_id, row.generation)
-    return page is not None and page.size > _LARGE_BYTES
 
 
 # Storing what was scraped: results, the rows that deliver them, and pages to be fetched again.
 
 
-#: Pages that came, but gave nothing: the parser may have lost its way.
+#: Pages that arrived, but yielded nothing: the parser may no longer fit the site.
 _GIVES_NOTHING = frozenset(
     {"not_a_parcel", "parser_error", "parser_failed", "empty_page", "map_shell", "search_form", "disclaimer"}
 )
@@ -230,7 +230,7 @@ class ScrapeContext:
 
 @dataclass(frozen=True, slots=True)
 class Scraped:
-    """A row with what its page gave."""
+    """A row with what its page yielded."""
 
     row: Claimed
     page: PageRecord | None
@@ -248,7 +248,10 @@ class ReadyToStore:
 
 
 def make_ready(context: ScrapeContext, group: Sequence[Scraped]) -> ReadyToStore:
-    results = {item.row.id: result_of(context.registry, item) for item in group if isinstance(item.outcome, ParsedPage)}
+    usual = UsualSizes()
+    results = {
+        item.row.id: result_of(context.registry, item, usual) for item in group if isinstance(item.outcome, ParsedPage)
+    }
     for result in results.values():
         show_pending(context.folder, result)
     followed = {item.row.id: parcels for item in group if (parcels := _parcels_of(context, item))}
@@ -256,7 +259,7 @@ def make_ready(context: ScrapeContext, group: Sequence[Scraped]) -> ReadyToStore
 
 
 def store_results(context: ScrapeContext, ready: ReadyToStore) -> list[Place]:
-    """Stores a group, each row by itself; gives the places whose fetches are to be held once that is committed."""
+    """Store a group, each row on its own; return the places whose fetches must be held once that is committed."""
     for item in ready.group:
         if isinstance(item.outcome, PageError):
             _store_failure(context, item.row, item.outcome)
@@ -267,7 +270,7 @@ def store_results(context: ScrapeContext, ready: ReadyToStore) -> list[Place]:
 
 
 def store_scrapes(context: ScrapeContext, group: Sequence[Scraped]) -> None:
-    """The files for people first, then everything else in one transaction."""
+    """Write the files for people first, then store everything else in one transaction."""
     if not group:
         return
     ready = make_ready(context, group)
@@ -277,13 +280,13 @@ def store_scrapes(context: ScrapeContext, group: Sequence[Scraped]) -> None:
 
 
 def show_pending(folder: DataFolder, result: NewResult) -> None:
-    """The file for people; a list has none, for there is nothing to ship."""
+    """Write the file for people; a list has none, since there is nothing to ship."""
     if result.json_path is not None:
         write_pending(folder, result.as_row())
 
 
-def result_of(registry: Registry, item: Scraped) -> NewResult:
-    """What the task says about its parcel comes first; what it does not say, its address or the page does."""
+def result_of(registry: Registry, item: Scraped, usual: UsualSizes) -> NewResult:
+    """Make a result: what the task says about its parcel comes first, then its address, then the page."""
     assert isinstance(item.outcome, ParsedPage)
     assert item.page is not None
     row, record = item.row, item.outcome.record
@@ -305,7 +308,16 @@ def result_of(registry: Registry, item: Scraped) -> NewResult:
         scraped_at=rfc3339(),
         parse_duration_ms=item.parse_ms,
         stays_here=stays_here,
+        doubts=[doubt._asdict() for doubt in _doubts(item, record, usual)],
     )
+
+
+def _doubts(item: Scraped, record: Record, usual: UsualSizes) -> list[Doubt]:
+    """About the record by itself, as of the day of its page, and beside the county's others."""
+    assert isinstance(item.outcome, ParsedPage)
+    assert item.page is not None
+    found = doubts_of(record, date.fromisoformat(item.page.fetched_at[:10]))
+    return found + out_of_range(usual[_place(item, item.outcome.platform)], record)
 
 
 def _text(value: object) -> str | None:
@@ -319,7 +331,7 @@ def _parcels_of(context: ScrapeContext, item: Scraped) -> list[NewTask]:
 
 
 def _store_results(made: Sequence[tuple[Claimed, NewResult]]) -> set[int]:
-    """Of the rows that are still ours, whose ids it gives; the others' results are somebody else's to store."""
+    """Store results of rows that are still ours; return their ids. The others belong to another worker now."""
     mine = transitions.end_all([row for row, _ in made])
     kept = [(row, result) for row, result in made if row.id in mine]
     save_result(*(result for _, result in kept))
@@ -342,7 +354,7 @@ def _say_completed(kept: Sequence[tuple[Claimed, NewResult]]) -> None:
 
 
 def deliver(made: Sequence[tuple[Claimed, NewResult]]) -> None:
-    """The rows that bring results to the Gateway. A list has no parcel of its own to deliver: it stays here."""
+    """Add the rows that deliver results. A list is not a parcel itself, so it is not delivered."""
     deliver_result(
         *(
             (row, parcel_key(result.platform, result.state, result.county, result.parcel_id))
@@ -353,21 +365,25 @@ def deliver(made: Sequence[tuple[Claimed, NewResult]]) -> None:
 
 
 def sightings(group: Sequence[Scraped]) -> Iterator[Sighting]:
-    """What the drift guard learns from these pages; trouble of the site's own is none of its business."""
+    """Yield what the drift guard learns from these pages; a site's own failures do not concern it."""
     for item in group:
         row, path = item.row, item.page.path if item.page else ""
-        host = host_of(row.url)
         if isinstance(item.outcome, ParsedPage):
-            place = Place(item.outcome.platform, row.state, row.county, host)
-            yield Sighting(place, row.task_id, mask_of(item.outcome.record), path)
+            record = item.outcome.record
+            place = _place(item, item.outcome.platform)
+            yield Sighting(place, row.task_id, mask_of(record), path, sizes_of(record))
         elif item.outcome.reason in _GIVES_NOTHING and item.page:
-            platform = row.platform or likely_platform(row.state, row.county, host)
+            platform = row.platform or likely_platform(row.state, row.county, host_of(row.url))
             if platform:
-                yield Sighting(Place(platform, row.state, row.county, host), row.task_id, 0, path)
+                yield Sighting(_place(item, platform), row.task_id, 0, path)
+
+
+def _place(item: Scraped, platform: str) -> Place:
+    return Place(platform, item.row.state, item.row.county, host_of(item.row.url))
 
 
 def _store_failure(context: ScrapeContext, row: Claimed, problem: PageError) -> None:
-    """A page that may be better next time is fetched again, as a new generation; another ends the task."""
+    """Fetch a page again that may be better next time, as a new generation; any other failure ends the task."""
     tries = 1 + (json.loads(row.payload).get("tries", 0) if row.payload else 0)
     decision = context.retries.after(tries, retryable=problem.retryable)
     if isinstance(decision, TryAgain):

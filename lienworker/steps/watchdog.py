@@ -1,13 +1,13 @@
 """A parse that hangs ends its process, and nobody else's work with it.
 
-Most pages that could hang a parser are told apart before, and parsed in a child (`platforms.guarded`). For the others
-a thread looks once a second at the parses under way. One that is over its deadline cannot be stopped, for Python has no
-way to end a thread; so the process is. What is done is committed before, rows that only happened to be in the same
-hands go back untried, and the row of the hanging page loses an attempt: it travels alone from then on, in the child.
+Most pages that could hang a parser are recognized before, and parsed in a child (`platforms.guarded`). For the others a
+thread checks once a second on the parses in progress. One that is over its deadline cannot be stopped, since Python has
+no way to end a thread; so the process is ended. What is done is committed before, other rows in the same hands are
+given back untried, and the row of the hanging page loses an attempt: it is quarantined, and parsed in the child.
 
-A parser that is stuck inside of C (a regular expression) lets no other thread run, not even that one. Against it the
-kernel keeps a timer of the processor's time that this thread winds up at each look; when it runs out, the process is
-ended by the kernel, with all that it had in hand.
+A parser that is stuck inside C (a regular expression) lets no other thread run, not even that one. Against it the
+kernel keeps a timer of processor time that this thread resets at each check; when it runs out, the kernel ends the
+process, with all that it held.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from lienworker.outbox.rows import Claimed
 if TYPE_CHECKING:
     from lienworker.steps.scrape import Scraped
 
-#: Processor seconds that a page may take here, and seconds on the wall: a parser may wait for something.
+#: Processor seconds that a page may take here, and wall-clock seconds: a parser may wait for something.
 CPU_SECONDS = 8.0
 WALL_SECONDS = 60.0
-#: Processor seconds of the whole process without one look of the watchdog.
+#: Processor seconds of the whole process without one check of the watchdog.
 _STUCK_SECONDS = 20.0
 _LOOK_SECONDS = 1.0
 
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Parse:
-    """A parse under way."""
+    """A parse in progress."""
 
     row: Claimed
     finished: Sequence[Scraped]
@@ -52,7 +52,7 @@ class Parse:
 
 
 class Watchdog:
-    """The parses under way in this process. Watches nothing until it is started."""
+    """The parses in progress in this process. Watches nothing until it is started."""
 
     def __init__(self, cpu_seconds: float = CPU_SECONDS, wall_seconds: float = WALL_SECONDS) -> None:
         self._limits = (cpu_seconds, wall_seconds)
@@ -62,7 +62,7 @@ class Watchdog:
 
     @contextmanager
     def over(self, row: Claimed, finished: Sequence[Scraped]) -> Iterator[None]:
-        """Watches over one parse; `finished` is what its thread has parsed and not stored yet."""
+        """Watch over one parse; `finished` is what its thread has parsed and not stored yet."""
         parse = Parse(row, finished)
         self._parses[parse.thread] = parse
         try:
@@ -71,7 +71,7 @@ class Watchdog:
             del self._parses[parse.thread]
 
     def start(self, when_over: Callable[[Parse], None]) -> None:
-        """`when_over` gets the parse that hangs, and should not come back."""
+        """Start watching; `when_over` gets the parse that hangs, and should not return."""
         self._thread = threading.Thread(target=self._watch, args=(when_over,), name="watchdog", daemon=True)
         self._thread.start()
 
@@ -86,7 +86,7 @@ class Watchdog:
             _wind_up(_STUCK_SECONDS)
             now = time.monotonic()
             if now - looked > 5 * _LOOK_SECONDS:
-                self._begin_anew(now)  # we stood still ourselves (stopped, swapped out): that is no page's fault
+                self._start_over(now)  # the process itself stood still (stopped, swapped out): no page's fault
             looked = now
             if parse := self._hanging():
                 row, words = parse.row, "parsing %s hangs; this process ends"
@@ -96,7 +96,7 @@ class Watchdog:
                 return
         _wind_up(0)
 
-    def _begin_anew(self, now: float) -> None:
+    def _start_over(self, now: float) -> None:
         for parse in list(self._parses.values()):
             parse.since = now
 
@@ -105,7 +105,7 @@ class Watchdog:
 
 
 def _cpu_of(thread: int) -> float:
-    """Processor time of a thread; where the system does not tell (macOS), the wall's limit is the only one."""
+    """Return a thread's processor time; where the system does not tell (macOS), only the wall-clock limit applies."""
     try:
         return time.clock_gettime(time.pthread_getcpuclockid(thread))
     except (AttributeError, OSError):
@@ -113,6 +113,6 @@ def _cpu_of(thread: int) -> float:
 
 
 def _wind_up(seconds: float) -> None:
-    """Sets the kernel's timer; 0 stops it. Not where somebody else uses its signal (a profiler)."""
+    """Set the kernel's timer; 0 stops it. Do nothing where another user of its signal is found (a profiler)."""
     if signal.getsignal(signal.SIGPROF) is signal.SIG_DFL:
         signal.setitimer(signal.ITIMER_PROF, seconds)

@@ -1,4 +1,4 @@
-"""Who did what by hand, and to how many rows."""
+"""What people did by hand, and to how many rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lienworker.db.models import Action, dicts
 
 
 def record_action(action: str, what: str, n: int) -> None:
-    """Part of the transaction that does it."""
+    """Add a line to the audit. Part of the transaction that does what it records."""
     Action.insert(at=rfc3339(), who=_who(), action=action, what=what, n=n).execute()
 
 
@@ -21,5 +21,5 @@ def actions(limit: int = 50) -> list[dict[str, Any]]:
 def _who() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
+    except (KeyError, OSError):  # a user without a name, as in a container
         return "unknown"

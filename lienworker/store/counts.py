@@ -1,4 +1,4 @@
-"""How much of what there is: from the tallies, so at no cost that grows with the tables."""
+"""Counts of tasks and rows, read from the tallies, so that their cost does not grow with the tables."""
 
 from __future__ import annotations
 
@@ -26,35 +26,44 @@ def outbox_counts(topic: str | None = None) -> dict[str, int]:
     return {state: found.get(state, 0) for state in OUTBOX_STATES}
 
 
+def undelivered() -> int:
+    """Return how many tasks have an outcome that the Gateway should have and has not: waiting, under way or parked."""
+    sql = (
+        "SELECT coalesce(sum(n), 0) FROM tally WHERE kind = 'outbox' AND topic IN ('upload_result', 'report_failure')"
+        " AND state IN ('waiting', 'leased', 'parked')"
+    )
+    return int(one_row(sql)[0])
+
+
 def ended_since(status: str, ms: int) -> int:
-    """Return how many tasks have ended with this status since then."""
+    """Return how many tasks have ended with this status since `ms`."""
     sql = "SELECT count(*) FROM tasks INDEXED BY tasks_by_end WHERE completed_at > ? AND status = ?"
     return int(one_row(sql, (rfc3339(ms), status))[0])
 
 
 def import_counts(import_id: int) -> dict[str, int]:
-    """The tasks that an import answers for, by status."""
+    """Return the tasks of an import, counted by status."""
     query = Task.select(Task.status, fn.COUNT("*")).where(Task.import_id == import_id).group_by(Task.status)
     found = dict(tuples(query))
     return {status: found.get(status, 0) for status in STATUSES}
 
 
 def failures(import_id: int | None = None) -> list[tuple[str, int, str]]:
-    """Failed tasks by reason, most frequent first, each with one error as a sample."""
+    """Return failed tasks by reason, most frequent first, each with one error as a sample."""
     reason, n = fn.COALESCE(Task.reason, "unknown"), fn.COUNT("*")
     query = Task.select(reason, n, fn.MAX(Task.last_error)).where(Task.status.in_(["failed", "expired"]))
     query = query if import_id is None else query.where(Task.import_id == import_id)
     return list(tuples(query.group_by(reason).order_by(n.desc(), reason)))
 
 
-# What happened, by minute: what charts, rates and metrics are made of. Triggers keep it (see 0004_monitor.sql).
+# What happened, by minute: the source of charts, rates and metrics. Triggers keep it (see 0004_monitor.sql).
 
 
 #: Minutes are kept this long, then folded into hours; the day's chart needs 24 hours of them.
 _MINUTES_KEPT = 26 * 60
 #: Hours are kept this long, then folded into minute 0, "ever": counters never go back.
 _HOURS_KEPT = 90 * 24 * 60
-#: What is kept by the day already; never folded into hours.
+#: Kept by the day already; never folded into hours.
 _DAILY = "('county')"
 
 
@@ -63,7 +72,7 @@ def this_minute() -> int:
 
 
 def by_minute(name: str, since: int) -> dict[str, dict[int, int]]:
-    """How often, by key and minute, from a minute on."""
+    """Return how often something happened, by key and minute, from the minute `since` on."""
     found: dict[str, dict[int, int]] = defaultdict(dict)
     query = Rollup.select(Rollup.key, Rollup.minute, Rollup.n).where(Rollup.name == name, Rollup.minute >= since)
     for key, minute, n in tuples(query.order_by(Rollup.minute)):
@@ -72,20 +81,20 @@ def by_minute(name: str, since: int) -> dict[str, dict[int, int]]:
 
 
 def values_by_minute(name: str, key: str, since: int) -> dict[int, int]:
-    """A level that was noted (not a count), by minute."""
+    """Return a recorded level (not a count) by minute."""
     chosen = (Rollup.name == name, Rollup.key == key, Rollup.minute >= since)
     return dict(tuples(Rollup.select(Rollup.minute, Rollup.n).where(*chosen).order_by(Rollup.minute)))
 
 
 def sums(name: str, since: int = 0) -> dict[str, tuple[int, int]]:
-    """How often in all and the total, by key."""
+    """Return the number of events and their total, by key."""
     query = Rollup.select(Rollup.key, fn.SUM(Rollup.n), fn.SUM(Rollup.total))
     query = query.where(Rollup.name == name, Rollup.minute >= since).group_by(Rollup.key)
     return {key: (n, total) for key, n, total in tuples(query)}
 
 
 def add_counts(name: str, counts: Mapping[str, int]) -> None:
-    """Counts of this minute, by key, that somebody has kept meanwhile."""
+    """Add counts of this minute, by key, that the caller has collected."""
     minute = this_minute()
     with write("rollup_counts"):
         execute_many(
@@ -95,7 +104,7 @@ def add_counts(name: str, counts: Mapping[str, int]) -> None:
 
 
 def record_level(name: str, key: str, value: int) -> bool:
-    """Notes a level once a minute; False where somebody has done it already. Looks before it writes."""
+    """Record a level once a minute; return False where another process has done so. Look before writing."""
     minute = this_minute()
     if one_row("SELECT 1 FROM rollups WHERE name = ? AND key = ? AND minute = ?", (name, key, minute)):
         return False
@@ -105,7 +114,7 @@ def record_level(name: str, key: str, value: int) -> bool:
 
 
 def fold_old() -> None:
-    """Old minutes become hours, old hours become "ever", and emptied groups go."""
+    """Fold old minutes into hours and old hours into "ever", and remove emptied groups."""
     now = this_minute()
     with write("rollup_fold"):
         _fold("minute / 60 * 60", now - _MINUTES_KEPT, f"minute % 60 <> 0 AND name NOT IN {_DAILY}")
@@ -115,7 +124,7 @@ def fold_old() -> None:
 
 
 def fold_counties(before: int) -> None:
-    """Days of counties before a minute become "ever", too: nobody compares with them any more."""
+    """Fold the days of counties before a minute into "ever", too: nothing is compared with them any more."""
     condition = f"name IN {_DAILY} AND minute > 0 AND minute < ?"
     if not one_row(f"SELECT 1 FROM rollups WHERE {condition} LIMIT 1", (before,)):
         return
@@ -130,7 +139,7 @@ def fold_counties(before: int) -> None:
 
 def _fold(target: str, before: int, which: str) -> None:
     condition = f"minute < ? AND {which}"
-    # A level is not a sum: the one that was noted on the full hour stands for it.
+    # A level is not a sum: the one recorded on the full hour stands for the hour.
     execute(
         f"INSERT INTO rollups SELECT name, key, {target}, sum(n), sum(total) FROM rollups"
         f" WHERE {condition} AND name <> 'disk_free_mb' GROUP BY 1, 2, 3"

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def failure_of(root: Path, path: str, sha256: str) -> str | None:
-    """What is wrong with a page's raw file, in words; None where it is whole."""
+    """Return what is wrong with a page's raw file, as a sentence; None where it is intact."""
     try:
         check_page_file(raw_place(root, path), sha256)
     except StoreError as problem:
@@ -30,7 +30,7 @@ def failure_of(root: Path, path: str, sha256: str) -> str | None:
 
 
 def is_lost(folder: DataFolder, page: PageRecord) -> bool:
-    """Whether a page that the site need not send again is one that we do not have; a purged one is not missed."""
+    """Return whether a page that the site need not send again is missing here; a purged one is not missing."""
     if failure_of(folder.root, page.path, page.sha256) is None:
         return False
     sql = "SELECT purged_at FROM pages WHERE task_id = ? AND generation = ? AND part = ?"
@@ -38,15 +38,15 @@ def is_lost(folder: DataFolder, page: PageRecord) -> bool:
 
 
 class Look(Enum):
-    """What a second look at a database that reported damage comes to."""
+    """The outcome of a second look at a database that reported damage."""
 
     WHOLE = "whole"
     DAMAGED = "damaged"
-    UNREADABLE = "unreadable"  # the storage does not let us look: that says nothing about the file
+    UNREADABLE = "unreadable"  # the storage cannot be read: that says nothing about the file
 
 
 def integrity_problems(path: Path, most: int = 5) -> list[str]:
-    """Return what SQLite itself finds wrong with a database, over a fresh connection; nothing where all is well."""
+    """Return what SQLite itself finds wrong with a database over a fresh connection; empty if nothing."""
     try:
         return _problems(path, most)
     except DATABASE_TROUBLE as problem:
@@ -68,9 +68,9 @@ def _problems(path: Path, most: int) -> list[str]:
 
 
 def record_damage(folder: DataFolder, message: str) -> bool:
-    """Note that the database is broken, if a second look agrees; then whoever runs the stack stops it.
+    """Record that the database is broken, if a second look agrees.
 
-    Nobody starts one before the file is repaired.
+    The supervisor then stops the stack, and none starts before the file is repaired.
     """
     if folder.damage_note.exists():
         return True
@@ -80,7 +80,7 @@ def record_damage(folder: DataFolder, message: str) -> bool:
             "the database reported %s; on a second look it is %s", message, look.value, extra={"action": "damage"}
         )
         return False
-    with suppress(OSError):  # a full disk, perhaps: the next one who meets the damage tries again
+    with suppress(OSError):  # a full disk, perhaps: the next process that meets the damage tries again
         write_durably(folder.damage_note, message + "\n")
     return True
 
@@ -93,7 +93,7 @@ def known_damage(folder: DataFolder) -> str | None:
 
 
 def confirmed_damage(folder: DataFolder) -> str | None:
-    """Return the note of a damage that is still there; a note that a check of the whole file refutes is removed."""
+    """Return the note of damage that is still there; remove a note that a check of the whole file refutes."""
     words = known_damage(folder)
     if words and look_again(folder) is Look.WHOLE:
         logger.warning("%s says %s, but the database is whole: the note is removed", folder.damage_note, words)
@@ -105,8 +105,8 @@ def confirmed_damage(folder: DataFolder) -> str | None:
 # How a broken database reads in the log.
 
 
-class DamageInWords(logging.Filter):
-    """A broken database is one sentence in the log, not a trace for each message that met it."""
+class DamageFilter(logging.Filter):
+    """Log a broken database as one sentence, not as a stack trace for each message that met it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and is_damage(record.exc_info[1]):
@@ -118,25 +118,25 @@ class DamageInWords(logging.Filter):
         return True
 
 
-# Storage that takes no files: no inodes, a quota, a full disk behind a link, a disk that became read-only.
+# Storage that refuses files: no inodes, a quota, a full disk behind a link, a disk that became read-only.
 #
-# Free megabytes say nothing of it, so it is tried: a file of the size that was refused is written, flushed, renamed
-# into the very folder and removed again, exactly as a page would be.
+# Free megabytes do not show it, so it is tried: a file of the size that was refused is written, flushed, renamed into
+# the same folder and removed again, exactly as a page would be.
 
 
 _PROBE = ".probe"
-#: A probe needs not be larger to tell.
+#: A larger probe would not tell more.
 _LARGEST_PROBE = 16_000_000
 
 
 def try_storage(folder: DataFolder, place: str = "raw", size: int = 1) -> RefusedError | None:
-    """Store something like a page under `place` (as seen from the data folder); return why that cannot be done."""
+    """Store something like a page under `place` (relative to the data folder); return why that failed, or None."""
     target = folder.root / place
     aside = folder.aside / aside_name()
     final = target / f"{_PROBE}{aside.name}"
     try:
         target.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for old in target.glob(f"{_PROBE}*"):  # of somebody who was killed just then
+        for old in target.glob(f"{_PROBE}*"):  # left by a process that was killed in the middle
             _remove(old)
         _write(aside, os.urandom(min(max(1, size), _LARGEST_PROBE)))
         rename(aside, final, "storage_probe")
@@ -159,5 +159,5 @@ def _write(path: Path, content: bytes) -> None:
 def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
-    except OSError:  # a disk that takes nothing may not give anything away either
+    except OSError:  # a disk that refuses writes may refuse removals, too
         return

@@ -1,4 +1,4 @@
-"""What is known about heartbeats: the last one, what it came to, and what the Gateway asked for in return."""
+"""What is known about heartbeats: the last one, its outcome, and what the Gateway asked for in return."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from lienworker.db.models import Fact, tuples
 
-#: When the last went out, in ms; what it came to; that one was acknowledged; what the Gateway asked for.
+#: When the last one was sent, in ms; its outcome; that one was acknowledged; what the Gateway asked for.
 LAST_BEAT, BEAT_OUTCOME, BEAT_WELL, COMMANDS = (
     "heartbeat_at",
     "heartbeat_outcome",
@@ -17,7 +17,7 @@ ACKNOWLEDGED = "acknowledged"
 
 
 def last_heartbeat() -> dict[str, Any]:
-    """None wherever there has been none."""
+    """Return what is known of the last heartbeat, with None for whatever has not happened yet."""
     wanted = Fact.select(Fact.name, Fact.value, Fact.at).where(Fact.name.in_([BEAT_OUTCOME, BEAT_WELL, COMMANDS]))
     noted = {name: (value, at) for name, value, at in tuples(wanted)}
     outcome, at = noted.get(BEAT_OUTCOME, (None, None))

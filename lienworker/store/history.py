@@ -1,4 +1,4 @@
-"""How often each field was there, for each platform and county: what the drift guard goes by."""
+"""How often each field was present, by platform and county: the evidence of the drift guard."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from lienworker.db.database import execute, one_row
 from lienworker.db.models import FieldHistory, dicts
 
-_COLUMNS = "recent, pages, counts, paused_at, words, sample_task, sample_path"
+_COLUMNS = "recent, pages, counts, ranges, paused_at, words, sample_task, sample_path"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A platform in a county, as the tasks name it; a county that is not known goes by its host."""
+    """A platform in a county, as the tasks name it; an unknown county is named by its host."""
 
     platform: str
     state: str | None
@@ -31,11 +31,13 @@ class Place:
 
 @dataclass(slots=True)
 class History:
-    """The newest pages one by one, each as a number whose bits say which fields were there, and those before them."""
+    """The newest pages one by one, as numbers whose bits say which fields were present, and the pages before them."""
 
     recent: list[int] = field(default_factory=list)
     pages: int = 0
     counts: dict[str, int] = field(default_factory=dict)
+    ranges: dict[str, list[float]] = field(default_factory=dict)
+    """How large areas and values are there; see `steps.ranges`."""
     paused_at: str | None = None
     words: str | None = None
     sample_task: str | None = None
@@ -45,23 +47,30 @@ class History:
 def history_of(place: Place) -> History:
     sql = f"SELECT {_COLUMNS} FROM field_history WHERE platform = ? AND state = ? AND county = ?"
     row = one_row(sql, place.key)
-    return History(json.loads(row[0]), row[1], json.loads(row[2]), *row[3:]) if row else History()
+    return History(json.loads(row[0]), row[1], json.loads(row[2]), json.loads(row[3]), *row[4:]) if row else History()
+
+
+def ranges_of(place: Place) -> dict[str, list[float]]:
+    """How large areas and values are there, alone."""
+    row = one_row("SELECT ranges FROM field_history WHERE platform = ? AND state = ? AND county = ?", place.key)
+    ranges: dict[str, list[float]] = json.loads(row[0]) if row else {}
+    return ranges
 
 
 def save_history(place: Place, history: History) -> None:
-    """Part of the transaction that stores the pages."""
+    """Store the history of a place. Part of the transaction that stores the pages."""
     execute(
         f"INSERT OR REPLACE INTO field_history (platform, state, county, {_COLUMNS})"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *place.key, json.dumps(history.recent), history.pages, json.dumps(history.counts), history.paused_at,
-            history.words, history.sample_task, history.sample_path,
+            *place.key, json.dumps(history.recent), history.pages, json.dumps(history.counts),
+            json.dumps(history.ranges), history.paused_at, history.words, history.sample_task, history.sample_path,
         ),
     )  # fmt: skip
 
 
 def likely_platform(state: str | None, county: str | None, host: str) -> str | None:
-    """Whose pages a county mostly has: for a page that does not say whose it is."""
+    """Return the platform that most pages of a county come from, for a page that does not say."""
     key = Place("", state, county, host).key[1:]
     sql = "SELECT platform FROM field_history WHERE state = ? AND county = ? ORDER BY pages DESC LIMIT 1"
     row = one_row(sql, key)
@@ -69,7 +78,7 @@ def likely_platform(state: str | None, county: str | None, host: str) -> str | N
 
 
 def paused_places() -> list[dict[str, Any]]:
-    """The counties that the guard keeps back, with its reasons."""
+    """Return the counties that the drift guard holds, with its reasons."""
     it = FieldHistory
     columns = (it.platform, it.state, it.county, it.paused_at, it.words, it.sample_task, it.sample_path)
     return list(dicts(it.select(*columns).where(it.paused_at.is_null(False)).order_by(it.paused_at)))

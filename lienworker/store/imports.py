@@ -1,4 +1,4 @@
-"""Imports: which file brought what."""
+"""Imports: which file added which tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lienworker.db.models import Import, dicts
 
 @contextmanager
 def running_import(name: str) -> Iterator[int]:
-    """A new import, by its number. As long as it runs it has a lock, so that a killed one is known for what it is."""
+    """Start an import and yield its number. It holds a lock while it runs, so that a killed one is recognized."""
     nobody_else = not _is_anybody_importing()
     with together(_lock()):
         yield _start_import(name, nobody_else)
@@ -35,13 +35,13 @@ def _is_anybody_importing() -> bool:
 
 def _start_import(name: str, nobody_else: bool) -> int:
     with write("import_start"):
-        if nobody_else:  # whatever still counts as running was killed
+        if nobody_else:  # what is still marked as running was killed
             Import.update(status="stopped").where(Import.status == "running").execute()
         return int(Import.insert(name=name, status="running", started_at=rfc3339()).execute())
 
 
 class Progress(Protocol):
-    """What an import counts."""
+    """The counts of an import."""
 
     rows: int
     added: int
@@ -51,7 +51,7 @@ class Progress(Protocol):
 
 
 def record_progress(import_id: int, so_far: Progress) -> None:
-    """The counts so far. Part of the transaction that adds the rows, so they are true after a kill too."""
+    """Store the counts so far. Part of the transaction that adds the rows, so that they survive a kill."""
     execute(
         "UPDATE imports SET rows = ?, added = ?, known = ?, refreshed = ?, rejected = ? WHERE id = ?",
         (so_far.rows, so_far.added, so_far.known, so_far.refreshed, so_far.rejected, import_id),

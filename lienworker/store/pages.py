@@ -1,4 +1,4 @@
-"""Which page was fetched for which task: where it lies and what the site said about it."""
+"""Which page was fetched for which task: where its file is and what the site said about it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _COLUMNS = (
     "task_id, generation, path, sha256, size, url, status, content_type, charset, etag, last_modified,"
     " fetched_at, fetch_ms, part"
 )
-#: The part of a task that has one page.
+#: The part of a task that has a single page.
 PAGE = "page"
 
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """One fetched page. `path` is relative to the data folder, `sha256` is of the bytes before compression.
+    """One fetched page. `path` is relative to the data folder, `sha256` is of the uncompressed bytes.
 
     A task may have several pages of one generation; `part` names them.
     """
@@ -43,13 +43,13 @@ _values = attrgetter(*(field.name for field in fields(PageRecord)))
 
 
 def save_page(*pages: PageRecord) -> None:
-    """Part of a larger transaction; the files are on disk already."""
+    """Store pages whose files are on disk already. Part of a larger transaction."""
     marks = ", ".join("?" * 14)
     execute_many(f"INSERT OR REPLACE INTO pages ({_COLUMNS}) VALUES ({marks})", map(_values, pages))
 
 
 def file_is_back(task_id: str, generation: int, path: str) -> None:
-    """The same page came again after its file was purged: somebody must know of the file, or it stays for ever."""
+    """Record that a purged page came again: a file that no row names would stay forever."""
     sql = (
         "UPDATE pages SET purged_at = NULL WHERE task_id = ? AND generation = ? AND path = ? AND purged_at IS NOT NULL"
     )
@@ -57,7 +57,7 @@ def file_is_back(task_id: str, generation: int, path: str) -> None:
 
 
 def was_purged(page: PageRecord) -> bool:
-    """Whether the file was let go of, as old and delivered."""
+    """Return whether the file was purged, as old and delivered."""
     sql = "SELECT 1 FROM pages WHERE task_id = ? AND generation = ? AND part = ? AND purged_at IS NOT NULL"
     return one_row(sql, (page.task_id, page.generation, page.part)) is not None
 
@@ -73,7 +73,7 @@ def latest_page(task_id: str) -> PageRecord | None:
 
 
 def page_behind_result(task_id: str) -> PageRecord | None:
-    """The page that the stored result was made from: what a refresh is compared with."""
+    """Return the page that the stored result was made from; a refresh is compared with it."""
     sql = (
         "SELECT " + ", ".join(f"p.{name.strip()}" for name in _COLUMNS.split(",")) + " FROM results r"
         " JOIN pages p ON p.task_id = r.task_id AND p.generation = r.generation AND p.part = ? WHERE r.task_id = ?"

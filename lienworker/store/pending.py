@@ -1,6 +1,6 @@
-"""`pending/*.json`: one file for each result that is not delivered, for people to look at and ship by hand.
+"""`pending/*.json`: one file for each undelivered result, for people to look at and ship by hand.
 
-It is a view: the database is the truth, and `rebuild` makes the folder again from it.
+The folder is a view: the database is authoritative, and `rebuild` makes the folder again from it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from lienworker.db.clock import to_ms
 from lienworker.db.database import all_rows, dict_rows
 from lienworker.store.results import with_data
 
-#: A file without its row is on its way for less than this, s.
+#: A file without its row is still being written for less than this, s.
 _YOUNG_SECONDS = 60.0
-#: What was written so long before the newest file has been flushed by the system, s.
+#: A file this much older than the newest one has been flushed by the system, s.
 _UNFLUSHED_SECONDS = 600.0
 #: How far the clocks of files and rows may differ, s.
 _CLOCK_SECONDS = 5.0
 
 
 def pending_path(task_id: str) -> str:
-    """Where a task's file lies, relative to the data folder."""
+    """Return where a task's file is, relative to the data folder."""
     return f"pending/{safe_part(task_id, str.lower)}.json"
 
 
 def item(row: dict[str, Any]) -> dict[str, Any]:
-    """A result in the shape in which the Gateway takes it."""
+    """Return a result in the shape that the Gateway accepts."""
     return {
         "task_id": row["task_id"],
         "parcel_id": row["parcel_id"],
@@ -47,14 +47,14 @@ def item(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _content(row: dict[str, Any]) -> bytes:
-    """A field a line: readable, and without `indent`, which costs four times as much."""
+    """Return the file with one field a line: readable, and without `indent`, which costs four times as much."""
     content = {**item(row), "raw_file": row["html_path"]}
     lines = (f' "{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in content.items())
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "replace")
 
 
 def write_pending(folder: DataFolder, row: dict[str, Any]) -> None:
-    """Writes a result's file, whole or not at all. Not flushed: a power loss costs a rebuild, not a result."""
+    """Write a result's file, whole or not at all. It is not flushed: a power loss costs a rebuild, not a result."""
     path = folder.root / pending_path(row["task_id"])
     aside = path.parent / aside_name()
     aside.write_bytes(_content(row))
@@ -63,17 +63,17 @@ def write_pending(folder: DataFolder, row: dict[str, Any]) -> None:
 
 def remove_pending(folder: DataFolder, task_id: str) -> None:
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(f"{folder.root}/{pending_path(task_id)}")  # a day's results are many, and paths are slow
+        os.unlink(f"{folder.root}/{pending_path(task_id)}")  # there are many results a day, and `Path` is slow
 
 
 def heal(folder: DataFolder, anybody_works: Callable[[], bool]) -> tuple[int, int]:
     """Make files again that a power cut took or emptied, and remove those of results that are gone.
 
-    The files are not flushed, since they are only a view: that is paid for here, when a worker starts and now and then.
+    The files are not flushed, since they are only a view; this is the price, paid at a worker's start and now and then.
     Return how many were made again and how many were removed.
     """
     there = dict(_files(folder))
-    # A worker writes a file a moment before it commits the row, so a young file is left alone; not so if every process
+    # A worker writes a file a moment before it commits the row, so a young file is left alone, unless every process
     # that could have written it is dead.
     young = time.time() - _YOUNG_SECONDS if anybody_works() else float("inf")
     flushed = max((about.st_mtime for about in there.values()), default=0.0) - _UNFLUSHED_SECONDS
@@ -81,7 +81,7 @@ def heal(folder: DataFolder, anybody_works: Callable[[], bool]) -> tuple[int, in
     made = 0
     for task_id, json_path, scraped_at in all_rows(sql):
         about = there.pop(json_path.rpartition("/")[2], None)
-        # A file from before its result is one whose successor never got its name.
+        # A file older than its result is one whose successor was never renamed into place.
         is_sound = (
             about is not None
             and about.st_mtime > to_ms(scraped_at) / 1000 - _CLOCK_SECONDS
@@ -103,7 +103,7 @@ def _files(folder: DataFolder) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _looks_whole(path: Path) -> bool:
-    """Whether a file has its end: a power cut leaves an empty one, half of one, or zeros."""
+    """Return whether a file has its end: a power cut leaves it empty, cut off, or filled with zeros."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -127,13 +127,13 @@ def make_again(folder: DataFolder, task_id: str) -> bool:
 
 
 def files_of_delivered(folder: DataFolder) -> set[str]:
-    """Names of files whose results are delivered or were never stored: a kill left them, a stack removes them."""
+    """Return the files whose results are delivered or were never stored: a kill left them, a stack removes them."""
     rows = all_rows("SELECT json_path FROM results WHERE synced = 0 AND json_path IS NOT NULL")
     return {name for name, _ in _files(folder)} - {path.rpartition("/")[2] for (path,) in rows}
 
 
 def differences(folder: DataFolder, most_read: int | None = None) -> set[str]:
-    """Names of files that are missing, too much, or not what the database says; the newest `most_read` are read."""
+    """Return the files that are missing, extra, or not what the database says; read only the newest `most_read`."""
     wrong = {entry.name for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
     rows = dict_rows("SELECT * FROM results WHERE synced = 0 AND json_path IS NOT NULL ORDER BY rowid DESC")
     for n, row in enumerate(rows):
@@ -154,9 +154,9 @@ def _is_as_stored(path: Path, row: dict[str, Any]) -> bool:
 
 
 def rebuild(folder: DataFolder, put_away: Callable[[Path], object] = Path.unlink) -> tuple[int, int]:
-    """Makes the folder match the database; gives how many files were made and how many were put away.
+    """Make the folder match the database; return how many files were made and how many were put away.
 
-    Those are of results that were delivered or archived. After a damage they may be all that is left of one.
+    A file is put away when its result was delivered or archived. After damage it may be all that is left of a result.
     """
     there = {entry.name for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
     made = 0

@@ -1,4 +1,4 @@
-"""Raw pages on disk: compressed, named after their content, there before any row speaks of them."""
+"""Raw pages on disk: compressed, named after their content, stored before any row refers to them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,11 @@ from isal import igzip, isal_zlib
 from lienworker.data_folder import DataFolder, aside_name, fsync_folder, rename, safe_part
 from lienworker.errors import RefusedError, ShortageError, StoreError
 
-#: Intel's library packs a page in a sixth of the time of zlib's level 3, and within 4 % of its size.
+#: Intel's library compresses a page in a sixth of the time of zlib's level 3, to within 4 % of its size.
 _LEVEL = 2
-_PIECE = 4 << 20
-#: What LIENWORKER_MAX_PAGE_MB can be set to.
+_PIECE = 1 << 20
+_GZIP = 31  # zlib's name for the format
+#: The largest value of LIENWORKER_MAX_PAGE_MB.
 _LARGEST_PAGE = 1024 * 1_000_000
 _REMEDY = "`lienworker doctor --repair --refetch` fetches such pages again."
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
@@ -37,7 +38,7 @@ _EXTENSIONS = {
 
 @dataclass(frozen=True, slots=True)
 class PageKey:
-    """Whose page it is; parts that are not known are left empty."""
+    """Which parcel's page it is; unknown parts are empty."""
 
     platform: str
     state: str
@@ -47,7 +48,7 @@ class PageKey:
 
     @property
     def name(self) -> str:
-        """The parcel's id; where that is not known, the task's."""
+        """The parcel's id, or the task's where that is not known."""
         return safe_part(self.parcel_id) if self.parcel_id else safe_part(self.task_id, str.lower)
 
     @property
@@ -61,7 +62,7 @@ class PageKey:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPage:
-    """A page that is written aside and not yet in its place."""
+    """A page written to a temporary file and not yet renamed into place."""
 
     aside: Path
     path: Path
@@ -70,34 +71,41 @@ class WrittenPage:
 
 
 def write_aside(folder: DataFolder, key: PageKey, body: bytes, content_type: str) -> WrittenPage:
-    """Compresses a page into a file on the disk of its final place. Cheap to throw away."""
+    """Compress a page into a temporary file on the disk of its final place. Cheap to throw away."""
     sha256 = hashlib.sha256(body).hexdigest()
     place = folder.raw / key.place
     extension = _EXTENSIONS.get(content_type, "html")
     path = place / f"{key.name}.{sha256[:16]}.{extension}.gz"
     aside = folder.aside / aside_name()
-    content = igzip.compress(body, _LEVEL, mtime=0)
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _write(aside, content)
+        _write(aside, _compressed(body))
     except OSError as problem:
         with suppress(OSError):
-            aside.unlink(missing_ok=True)  # a full disk is not made fuller
-        raise RefusedError.because(problem, str(place.relative_to(folder.root)), len(content)) from None
+            aside.unlink(missing_ok=True)  # do not fill a full disk further
+        raise RefusedError.because(problem, str(place.relative_to(folder.root)), len(body)) from None
     return WrittenPage(aside, path, sha256, len(body))
 
 
-def _write(aside: Path, content: bytes) -> None:
-    """Writes a file and has the disk begin with it at once: flushing a group is then one wait for all, not one each."""
+def _compressed(body: bytes) -> Iterator[bytes]:
+    """Compress a page piece by piece: one that does not shrink would take twice its size in memory."""
+    compressor, view = isal_zlib.compressobj(_LEVEL, wbits=_GZIP), memoryview(body)
+    for start in range(0, len(body), _PIECE):
+        yield compressor.compress(view[start : start + _PIECE])
+    yield compressor.flush()
+
+
+def _write(aside: Path, pieces: Iterator[bytes]) -> None:
+    """Write a file and let the disk start on it at once: flushing a group is then one wait for all, not one each."""
     with open(aside, "xb") as file:
-        file.write(content)
+        file.writelines(pieces)
         file.flush()
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def put_in_place(pages: Sequence[WrittenPage]) -> None:
-    """Makes pages durable and gives them their names: files first, then renames, then the folders.
+    """Make pages durable under their final names: flush the files, rename them, then flush the folders.
 
     The name carries the content's hash, so a rename can only ever replace the very same page.
     """
@@ -125,7 +133,7 @@ def _put_in_place(pages: Sequence[WrittenPage]) -> None:
 
 
 def _make_durable(place: Path) -> None:
-    """The folder, and those above it up to `raw/` the first time, since they may be as new as the page."""
+    """Flush the folder, and the first time those above it up to `raw/`, since they may be as new as the page."""
     fsync_folder(place)
     if place not in _durable:
         for parent in list(place.parents)[:4]:
@@ -134,7 +142,7 @@ def _make_durable(place: Path) -> None:
 
 
 def read_page(path: Path, sha256: str) -> bytes:
-    """The page's bytes, checked against its hash."""
+    """Return the page's bytes, checked against its hash."""
     pieces: list[bytes] = []
     check_page_file(path, sha256, pieces.append)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -143,8 +151,8 @@ def read_page(path: Path, sha256: str) -> bytes:
 def check_page_file(path: Path, sha256: str, keep: Callable[[bytes], object] = lambda piece: None) -> None:
     """Read a page's file to its end; raise StoreError unless it is the page of that hash.
 
-    A file can unpack to a thousand times its size: who only checks it holds a piece at a time, and who keeps it holds
-    no more than the largest page that can have been fetched.
+    A file can unpack to a thousand times its size: a caller that only checks it holds one piece at a time, and one that
+    keeps it holds no more than the largest page that can have been fetched.
     """
     found, size = hashlib.sha256(), 0
     try:
@@ -167,16 +175,16 @@ def check_page_file(path: Path, sha256: str, keep: Callable[[bytes], object] = l
 
 # Paths that the database names: used only where they stay in the folder that they belong to.
 #
-# A database may come out of a stranger's backup. What it says of `raw/…` is moved, removed, sent and shown, so a path
-# that leads anywhere else is no path of a page, whatever the row says.
+# A database may come from a stranger's backup. The paths that it names under `raw/` are moved, removed, sent and shown,
+# so a path that leads anywhere else is not accepted as a page, whatever the row says.
 
 
-#: What leads out of a folder, or nowhere.
+#: Path parts that lead out of a folder, or nowhere.
 _NO_NAMES = frozenset({"", ".", ".."})
 
 
 def is_raw_path(path: object) -> bool:
-    """Whether this is `raw/` and plain names below it; SQLite keeps anything in a column of text."""
+    """Return whether this is `raw/` and plain names below it; a text column of SQLite can hold anything."""
     if not isinstance(path, str):
         return False
     top, *rest = path.split("/")
@@ -184,12 +192,12 @@ def is_raw_path(path: object) -> bool:
 
 
 def raw_place(root: Path, path: str) -> Path:
-    """Return where a stored raw page lies; raise StoreError for a path that leads out of `raw/`."""
+    """Return where a stored raw page is; raise StoreError for a path that leads out of `raw/`."""
     if not is_raw_path(path):
         raise StoreError(f"The stored path {str(path)[:200]!r} is not one of a raw page: it does not lie in raw/.")
     return root / path
 
 
 def is_inside(folder: Path, place: Path) -> bool:
-    """Whether a place lies in a folder, wherever links on the way lead: asked before anything is moved or removed."""
+    """Return whether a path is in a folder after following links; checked before anything is moved or removed."""
     return place.name not in _NO_NAMES and place.parent.resolve().is_relative_to(folder.resolve())

@@ -1,4 +1,4 @@
-"""Runs: one pass of the parsers over stored pages, with what each page gave."""
+"""Runs: one pass of the parsers over stored pages, with the outcome of each page."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lienworker.db.database import all_rows, execute, write
 from lienworker.db.models import Run, dicts
 from lienworker.db.models import RunPage as StoredPage
 
-#: Older runs than this many are forgotten: each keeps a record a page.
+#: How many runs are kept: each stores one record per page.
 KEPT_RUNS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """What one page gave in a run: a record, or the reason why it has none."""
+    """The outcome of one page in a run: a record, or the reason why it has none."""
 
     task_id: str
     platform: str | None
@@ -38,14 +38,14 @@ def start_run(kind: str, what: str) -> int:
 
 
 def add_page(run_id: int, page: RunPage) -> None:
-    """Part of the transaction that stores what the page gave."""
+    """Add the outcome of a page. Part of the transaction that stores it."""
     data = zlib.compress(json.dumps(page.data).encode()) if page.data is not None else None
     values = (run_id, page.task_id, page.platform, page.state, page.county, page.parcel_id, page.reason, data)
     execute("INSERT OR REPLACE INTO run_pages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
 def record_counts(run_id: int, counts: Mapping[str, int], versions: Mapping[str, str]) -> None:
-    """How far the run is. Part of the same transaction, so it is true after a kill too."""
+    """Store the progress of a run. Part of the same transaction, so that it survives a kill."""
     sql = "UPDATE runs SET versions = ?, pages = ?, changed = ?, unchanged = ?, failed = ? WHERE id = ?"
     values = [counts[name] for name in ("pages", "changed", "unchanged", "failed")]
     execute(sql, (json.dumps(versions), *values, run_id))
@@ -66,7 +66,7 @@ def run(run_id: int) -> dict[str, Any] | None:
 
 
 def pages_of(run_id: int) -> Iterator[RunPage]:
-    """In the order of their tasks, so that two runs can be walked side by side."""
+    """Yield the pages of a run in the order of their tasks, so that two runs can be walked side by side."""
     it = StoredPage
     query = it.select(it.task_id, it.platform, it.state, it.county, it.parcel_id, it.reason, it.data)
     for found in dicts(query.where(it.run_id == run_id).order_by(it.task_id)):
@@ -76,7 +76,7 @@ def pages_of(run_id: int) -> Iterator[RunPage]:
 
 @dataclass(frozen=True, slots=True)
 class PageFilter:
-    """Which stored pages are meant; what is None does not count."""
+    """Which stored pages to choose; a criterion that is None is ignored."""
 
     platform: str | None = None
     county: str | None = None
@@ -88,7 +88,7 @@ class PageFilter:
 
 
 def tasks_with_pages(wanted: PageFilter) -> list[str]:
-    """Tasks that have ended and whose page is stored: completed ones, and those that failed over their page."""
+    """Return tasks that have ended with a stored page: completed ones, and those that failed because of their page."""
     sql = (
         "SELECT t.task_id FROM tasks t LEFT JOIN results r ON r.task_id = t.task_id WHERE"
         " (r.task_id IS NOT NULL AND t.status = 'completed' OR t.status = 'failed' AND EXISTS ("

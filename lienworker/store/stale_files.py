@@ -1,4 +1,4 @@
-"""What a kill leaves behind: files that were written aside and never got their names, locks that nobody holds."""
+"""What a kill leaves behind: temporary files that were never renamed, and locks that nobody holds."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import BinaryIO
 from lienworker.data_folder import DataFolder, rename, try_lock
 from lienworker.db.database import refuse_database
 
-#: Nobody takes so long from writing a file aside to naming it, or from locking a file to saying whose it is; s.
+#: Longer than anybody takes to rename a temporary file, or to record whose a lock file is; s.
 _SURELY_DEAD = 3600.0
 
 
 def remove_stale_files(folder: DataFolder) -> int:
-    """Removes them once they are old enough; gives their number."""
+    """Remove what a kill left behind, once it is old enough; return how many files."""
     old = find_stale_files(folder)
     for path in old:
         path.unlink(missing_ok=True)
@@ -31,7 +31,7 @@ def find_stale_files(folder: DataFolder) -> list[Path]:
 
 @contextmanager
 def users_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that the user named: there whole, or not at all. A device or a pipe is written to, never replaced."""
+    """Write a file that the user named, whole or not at all. A device or a pipe is written to, never replaced."""
     path = path.resolve()
     refuse_database(path)
     if path.exists() and not path.is_file():
@@ -48,7 +48,7 @@ def users_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def aside_of(path: Path) -> Path:
-    """Where a file of the user's own is written before it takes its place; what killed ones left there goes."""
+    """Return the temporary name of a user's file, and remove what killed processes left under such names."""
     for old in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         if is_old(old):
             old.unlink(missing_ok=True)
@@ -61,7 +61,7 @@ def _asides(folder: DataFolder) -> Iterator[Path]:
 
 
 def _free_locks(folder: DataFolder) -> Iterator[Path]:
-    """Of holders that died before they were in the database; the others are removed with their leases."""
+    """Yield locks of processes that died before they were in the database; others are removed with their leases."""
     for path in folder.holders.iterdir():
         if is_old(path) and (lock := try_lock(path)):
             lock.close()
@@ -69,8 +69,8 @@ def _free_locks(folder: DataFolder) -> Iterator[Path]:
 
 
 def is_old(path: Path) -> bool:
-    """Return whether a file was left by a kill: whoever writes one names it, and its row, within seconds."""
+    """Return whether a file was left by a kill: its writer renames it and records it within seconds."""
     try:
         return time.time() - path.stat().st_mtime > _SURELY_DEAD
-    except FileNotFoundError:  # another process was quicker
+    except FileNotFoundError:  # another process removed it first
         return False

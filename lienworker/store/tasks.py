@@ -1,4 +1,4 @@
-"""Tasks: what is to be scraped, and how far it is."""
+"""Tasks: what is to be scraped, and its status."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lienworker.db.models import Attempt, Task, dicts
 class Source(StrEnum):
     """Where a task comes from."""
 
-    #: Handed out by the hub, which hears how it ended.
+    #: Handed out by the hub, which is told how it ended.
     GATEWAY = "gateway"
     #: A row of a file that a person imported.
     LOCAL_FILE = "local_file"
-    #: An address that a person or a program named, or a parcel that a list of such a page led to.
+    #: An address that a person or a program named, or a parcel found on a list behind such an address.
     CLI = "cli"
 
 
@@ -29,7 +29,7 @@ SOURCES = tuple(source.value for source in Source)
 STATUSES = ("pending", "processing", "completed", "failed", "expired")
 QUEUES = ("urgent", "default")
 DEFAULT_PRIORITY = 3
-#: Why a task has failed whose row was lost, and which no other row names the page of.
+#: Why a task has failed whose row was lost and whose address no other row names.
 ADDRESS_LOST = "address_lost"
 
 _INSERT = """
@@ -47,7 +47,7 @@ WHERE task_id = ?
 
 @dataclass(slots=True)
 class NewTask:
-    """A task on its way in. `task_id` may be left empty: then it is derived from what identifies the parcel."""
+    """A new task. `task_id` may be left empty: it is then derived from what identifies the parcel."""
 
     source: str
     url: str
@@ -71,23 +71,23 @@ class NewTask:
 
 
 def local_task_id(url: str) -> str:
-    """The id of a task that no Gateway named: the page identifies it, so the same file twice adds nothing."""
+    """Return the id of a task that no Gateway named: a hash of its page, so that a file imported twice adds nothing."""
     page = url.partition("#")[0]
     return "p-" + hashlib.blake2b(page.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def known_ids(task_ids: Iterable[str]) -> set[str]:
-    """Which of these tasks are there already."""
+    """Return which of these tasks exist already."""
     ids = list(task_ids)
     sql = "SELECT task_id FROM tasks WHERE task_id IN (SELECT value FROM json_each(?))"
     found = {row[0] for row in all_rows(sql, (json.dumps(ids),))}
-    for odd in (task_id for task_id in ids if "\0" in task_id):  # JSON in SQLite ends at it
+    for odd in (task_id for task_id in ids if "\0" in task_id):  # SQLite's JSON text ends at it
         found.update(row[0] for row in all_rows("SELECT task_id FROM tasks WHERE task_id = ?", (odd,)))
     return found
 
 
 def insert_tasks(tasks: Mapping[str, NewTask]) -> None:
-    """Adds tasks that are not there yet, keyed by id. Part of a larger transaction."""
+    """Add tasks that do not exist yet, keyed by id. Part of a larger transaction."""
     now = rfc3339()
     execute_many(_INSERT, (_row(task_id, task, now) for task_id, task in tasks.items()))
 
@@ -105,9 +105,9 @@ def _target(task: NewTask) -> str:
 
 
 def give_addresses(named: Mapping[str, NewTask]) -> set[str]:
-    """To known tasks that lost theirs with a damaged database; gives those that failed for want of one.
+    """Restore the addresses of known tasks that lost theirs with a damaged database.
 
-    Part of a larger transaction.
+    Return those that had failed for want of one. Part of a larger transaction.
     """
     sql = "SELECT task_id, reason FROM tasks WHERE task_id IN (SELECT value FROM json_each(?)) AND url = ''"
     lacking = [row for row in all_rows(sql, (json.dumps(list(named)),)) if named[row[0]].url] if named else []
@@ -120,7 +120,7 @@ def _about(task: NewTask) -> tuple[Any, ...]:
 
 
 def join_import(task_ids: Iterable[str], import_id: int) -> None:
-    """Makes an import answer for tasks that it named and that were known already."""
+    """Count tasks that an import named, and that existed already, under that import."""
     execute_many("UPDATE tasks SET import_id = ? WHERE task_id = ?", ((import_id, task_id) for task_id in task_ids))
 
 
@@ -159,7 +159,7 @@ def mark_processing(task_ids: Sequence[str]) -> None:
 
 
 def mark_pending(task_ids: Sequence[str]) -> None:
-    """Back in the queue: its worker died, was stopped, or will try again later."""
+    """Put tasks back in the queue whose worker died, was stopped, or will try again later."""
     now = rfc3339()
     execute_many(
         "UPDATE tasks SET status = 'pending', updated_at = ? WHERE task_id = ? AND status = 'processing'",
@@ -168,7 +168,7 @@ def mark_pending(task_ids: Sequence[str]) -> None:
 
 
 def record_attempt(task_id: str, reason: str | None, error: str | None) -> None:
-    """Counts a try of the task and keeps what went wrong, if anything did."""
+    """Count a try of the task and store what went wrong, if anything did."""
     execute(
         "UPDATE tasks SET attempts = attempts + 1, reason = ?, last_error = ?, updated_at = ? WHERE task_id = ?",
         (reason, storable(error) if error else error, rfc3339(), task_id),
@@ -176,7 +176,7 @@ def record_attempt(task_id: str, reason: str | None, error: str | None) -> None:
 
 
 def mark_completed(*task_ids: str, tries: int = 0) -> None:
-    """Ended well, after so many more tries."""
+    """Mark tasks as completed, after `tries` more tries."""
     now = rfc3339()
     execute_many(
         "UPDATE tasks SET status = 'completed', reason = NULL, last_error = NULL, updated_at = ?, completed_at = ?,"
@@ -194,13 +194,21 @@ def mark_failed(task_id: str, reason: str, error: str, *, status: str = "failed"
 
 
 def next_generation(task_id: str) -> int:
-    """The same round goes on with another page: the number for it."""
+    """Let the current round continue with another page under a new generation; return its number."""
     sql = "UPDATE tasks SET generation = generation + 1, status = 'pending' WHERE task_id = ? RETURNING generation"
     return int(execute(sql, (task_id,)).fetchone()[0])
 
 
 def start_generation(task_id: str) -> int:
-    """Begins another round of a task (a retry or a refresh) and gives its number."""
+    """Begin another round of a task (a retry or a refresh) and return its number.
+
+    The generation fences rounds against each other. Pages, results and outbox rows carry the generation that they were
+    made in; uploads of an earlier one are superseded, and a late acknowledgement does not mark a newer result as
+    delivered. Only `start_generation` (a person retries, an import refreshes, a repair fetches again) and
+    `next_generation` (the round needs one more page) raise it, inside the transaction that adds the new row. The status
+    could not do this: two rounds of a task look the same while both are `processing`. A new task id for each round was
+    rejected, since the hub, the files and people know the task by one id.
+    """
     now = rfc3339()
     row = execute(
         "UPDATE tasks SET generation = generation + 1, status = 'pending', attempts = 0, completed_at = NULL,"
@@ -211,7 +219,7 @@ def start_generation(task_id: str) -> int:
 
 
 def without_secrets(row: dict[str, Any]) -> dict[str, Any]:
-    """A task as people may see it: that it has a proxy of its own, but not which."""
+    """Return a task as people may see it: whether it has its own proxy, but not which."""
     return {**row, "proxy": "(set)" if row["proxy"] else None}
 
 
@@ -221,15 +229,15 @@ def task(task_id: str) -> dict[str, Any] | None:
 
 
 def attempts_of(task_id: str) -> list[dict[str, Any]]:
-    """Every failed try of a task's rows, oldest first."""
+    """Return all failed tries of a task's rows, oldest first."""
     columns = (Attempt.topic, Attempt.at, Attempt.reason, Attempt.error)
     return list(dicts(Attempt.select(*columns).where(Attempt.task_id == task_id).order_by(Attempt.id)))
 
 
-# Lists whose parcels are wanted: what was asked for is kept with the list's own task.
+# Lists whose parcels are wanted: the request is kept with the list's own task.
 
 
 def want_parcels(task_id: str, about: Mapping[str, str | None]) -> None:
-    """Part of a larger transaction. `about` is what all parcels of the list share."""
+    """Record that the parcels of a list are wanted; `about` is what they share. Part of a larger transaction."""
     sql = "UPDATE tasks SET target_json = json_set(target_json, '$.follow', json(?)) WHERE task_id = ?"
     execute(sql, (json.dumps(about), task_id))

@@ -1,4 +1,4 @@
-"""Doing something: say how many are meant, ask, do it, say how many it was.
+"""Actions: show how many rows are chosen, ask, do it, report how many it was.
 
 Each action is the same function that the command line calls, and is in the audit. A confirmed action that would touch
 more than was shown asks again.
@@ -27,7 +27,7 @@ _FROM_HERE = "monitor: "
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """What an action is about: how many, in words, and how to do it."""
+    """What an action is about: how many, a description, and how to do it."""
 
     n: int
     noun: str
@@ -37,16 +37,19 @@ class Meant:
 
 
 _ROW_VERBS: dict[str, tuple[Callable[[Sequence[int], str], int], str]] = {
-    "replay": (rows.ready_for_replay, "They are sent as soon as can be."),
+    "replay": (rows.replay_with_raw_files, "They are sent as soon as possible, with the raw files that they wait for."),
     "hold": (rows.hold_rows, "They are not sent until they are released."),
-    "release": (rows.release_rows, "They are sent as soon as can be."),
-    "discard": (rows.discard_rows, "They will never be sent. The results themselves stay."),
+    "release": (rows.release_rows, "They are sent as soon as possible."),
+    "discard": (
+        rows.discard_rows,
+        "They will never be sent, and tasks of the Gateway are failed there. The results themselves stay.",
+    ),
 }
-_RELEASE_ALONE = "This stack is standalone: they are held with all else, and `lienworker outbox replay` sends them."
+_RELEASE_ALONE = "This stack is standalone: they are held like everything else; `lienworker outbox replay` sends them."
 _LEFT_OUT = {
-    "raw_discarded": "Their raw file was discarded, and a result never goes without it. `lienworker tasks retry --all`"
-    " fetches the page anew.",
-    "standalone": "This stack is standalone and sends nothing by itself: `lienworker outbox replay` does it.",
+    "replay": "The Gateway can never take them as they are: their page was discarded, or a part of their key is missing"
+    " or too long. `lienworker tasks retry --all` fetches the page anew.",
+    "release": "This stack is standalone and sends nothing on its own: `lienworker outbox replay` does it.",
 }
 _LANES = ("intake", "fetch", "upload")
 
@@ -64,7 +67,7 @@ def meant(place: Place, question: Question) -> Meant:
 
 def _rows(place: Place, verb: str, question: Question) -> Meant:
     if verb == "replay" and place.settings.mode != "ondemand":
-        raise CannotError("In standalone mode nothing is sent by itself: `lienworker outbox replay` does it.")
+        raise CannotError("In standalone mode nothing is sent automatically: `lienworker outbox replay` does it.")
     act, warning = _ROW_VERBS[verb]
     if verb == "release" and place.settings.mode != "ondemand":
         warning = _RELEASE_ALONE
@@ -82,9 +85,9 @@ def _rows(place: Place, verb: str, question: Question) -> Meant:
 
 
 def _say_why_none(verb: str, wanted: RowFilter) -> None:
-    """Rows that were chosen and to which it cannot be done: that is refused, not done to none of them."""
+    """Refuse chosen rows that the action cannot be done to, instead of doing it to none of them."""
     if find_ids(wanted, STATES_OF[verb]):
-        raise CannotError(_LEFT_OUT[left_out_by(verb)])
+        raise CannotError(_LEFT_OUT[verb])
     story = row_story(wanted.ids[0]) if wanted.ids else None
     if story is not None and story["topic"] not in TOPICS:
         raise CannotError(NO_UPLOAD)
@@ -117,7 +120,7 @@ def _tasks(verb: str, question: Question) -> Meant:
     warning = (
         "Their pages are fetched again."
         if verb == "retry"
-        else "They end as failed, reason `cancelled`. What a worker has in hand is left."
+        else "They end as failed, reason `cancelled`. What a worker holds is left alone."
     )
     return Meant(len(ids), "task", words, warning, lambda: act(ids, _FROM_HERE + words).changed)
 
@@ -135,7 +138,7 @@ def _lanes(verb: str, question: Question) -> Meant:
 
 
 def confirm(place: Place, question: Question, again: bool = False) -> Page:
-    """The page that asks."""
+    """Return the page that asks for confirmation."""
     if place.read_only:
         raise CannotError("This monitor was started with --read-only: it changes nothing.")
     chosen = meant(place, question)
@@ -154,7 +157,7 @@ def confirm(place: Place, question: Question, again: bool = False) -> Page:
 
 
 def perform(place: Place, question: Question) -> tuple[str, str] | Page:
-    """Does it; gives where to go and what to say there, or the question again where more is meant by now."""
+    """Do it; return where to go and what to say there, or the question again where more rows match by now."""
     chosen = meant(place, question)
     if chosen.n > question.number("n", 0):
         return confirm(place, question, again=True)

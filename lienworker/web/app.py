@@ -27,13 +27,13 @@ from lienworker.web import (
     results,
     tasks,
 )
-from lienworker.web.door import Door, NoRoomInWords, listen
+from lienworker.web.door import AcceptErrorHandler, Door, listen
 from lienworker.web.forms import form_of
 from lienworker.web.guard import Guard
 from lienworker.web.live import Live
 from lienworker.web.names import Names
 from lienworker.web.pages import Page, Place, Question, View
-from lienworker.web.server import ACTION_SECONDS, Server, StrangersInWords, paths_of
+from lienworker.web.server import ACTION_SECONDS, BadRequestFilter, Server, paths_of
 
 #: For people, and under /api for machines.
 VIEWS: dict[str, View] = {
@@ -49,15 +49,15 @@ VIEWS: dict[str, View] = {
     "/audit": actions.audit,
 }
 _STATIC = {"style.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
-#: An idle connection of somebody who is known is closed after so many seconds, half a request or none on it.
+#: An idle connection of an authenticated visitor is closed after this many seconds, with half a request or none on it.
 _IDLE_SECONDS = 75.0
-#: How long an answer waits for the rest of a body that nobody wanted, s.
+#: How long a response waits for the rest of a body that nobody wanted, s.
 _LINGER_SECONDS = 2.0
-#: Of a body that is not read yet, in memory for each connection.
+#: Bytes of a body that is not read yet, in memory for each connection.
 _BUFFER_BYTES = 16 * 1024
-#: How old an answer of /readyz may be, s: it is open to all, and costs a look into the database.
+#: How old an answer of /readyz may be, s: it is open to all, and costs a query.
 _READY_SECONDS = 1.0
-#: Pause before a taken port is tried again, s.
+#: Pause before a port in use is tried again, s.
 _TAKEN_SECONDS = 10.0
 
 logger = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ def _add_machines(server: Server, app: web.Application) -> None:
 
 
 class Ready:
-    """Whether progress is being made: one look a second, however many ask."""
+    """Whether progress is being made: one query a second, however many ask."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -145,21 +145,21 @@ def _add_actions(server: Server, app: web.Application) -> None:
     under_way: set[asyncio.Task[tuple[str, str] | Page]] = set()
 
     def asked(request: web.Request, values: Mapping[str, str]) -> Question:
-        """What is to be done, and then to be shown: `back` is a page of ours, whatever the visitor wrote."""
+        """Return what to do, and what to show then: `back` is a page of ours, whatever the visitor wrote."""
         return Question(dict(request.match_info), {**values, "back": server.own_path(values.get("back", "/"))})
 
     async def ask(request: web.Request) -> web.StreamResponse:
         return server.html(await server.call(actions.confirm, server.place, asked(request, request.query)))
 
     async def act(request: web.Request) -> web.StreamResponse:
-        """A long action goes on by itself; the audit tells how it went."""
+        """Do the action; a long one continues in the background, and the audit shows its outcome."""
         question = asked(request, await form_of(request))
         doing = asyncio.create_task(server.call(actions.perform, server.place, question))
         under_way.add(doing)
         doing.add_done_callback(under_way.discard)
         await asyncio.wait({doing}, timeout=ACTION_SECONDS)
         if not doing.done():
-            return server.message("Under way", "It is being done, in pieces; the audit shows how far it is.", 202)
+            return server.message("In progress", "It is being done in steps; the audit shows how far it is.", 202)
         done = doing.result()
         if isinstance(done, Page):
             return server.html(done, 409)
@@ -170,9 +170,9 @@ def _add_actions(server: Server, app: web.Application) -> None:
 
 
 async def _listen(runner: web.AppRunner, host: str, port: int, stopped: asyncio.Event) -> asyncio.Server | None:
-    """By hand a taken port is an error. As a part of the stack it is waited for: the rest must not suffer from it.
+    """Listen on the port; a port in use is an error by hand, and is waited for as part of the stack.
 
-    None where it was stopped before it could listen.
+    The rest of the stack must not suffer from it. Return None where it was stopped before it could listen.
     """
     door, server = runner.app[DOOR], runner.server
     assert server is not None
@@ -189,21 +189,21 @@ async def _listen(runner: web.AppRunner, host: str, port: int, stopped: asyncio.
 
 
 async def serve(place: Place, guard: Guard, port: int, on_ready: Callable[[], None]) -> None:
-    """Runs until it is told to stop; says when it can be asked."""
-    logging.getLogger("aiohttp.server").addFilter(StrangersInWords())
+    """Run until told to stop; call `on_ready` when it answers."""
+    logging.getLogger("aiohttp.server").addFilter(BadRequestFilter())
     runner = web.AppRunner(
         make_app(place, guard),
-        access_log=None,  # addresses have the token in them, once
+        access_log=None,  # addresses contain the token, once
         shutdown_timeout=1.0,
         keepalive_timeout=_IDLE_SECONDS,
         lingering_time=_LINGER_SECONDS,
         read_bufsize=_BUFFER_BYTES,
-        auto_decompress=False,  # no form of ours is packed, and what is packed is small until it is not
+        auto_decompress=False,  # none of our forms are compressed, and a compressed one may be a bomb
     )
     await runner.setup()
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(NoRoomInWords())
+    loop.set_exception_handler(AcceptErrorHandler())
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, stopped.set)

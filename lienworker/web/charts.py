@@ -23,7 +23,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bars with the sums that a screen reader says in their place."""
+    """Bars, and the sums that a screen reader says instead of them."""
 
     bars: list[Bar]
     top: int
@@ -33,7 +33,7 @@ class Chart:
 
 
 def throughput(counts: Mapping[str, Mapping[int, int]], now: int, spans: int, minutes: int, words: str) -> Chart:
-    """`spans` bars of `minutes` each, the last one holding the present minute."""
+    """Return `spans` bars of `minutes` each, the last one holding the current minute."""
     first = now // minutes - spans + 1
     good = _binned(counts.get("completed", {}), minutes)
     bad = _binned(counts.get("failed", {}), minutes)
@@ -58,7 +58,7 @@ def _binned(counts: Mapping[int, int], minutes: int) -> dict[int, int]:
 def _bar(index: int, spans: int, good: int, bad: int, top: int, age: int, minutes: int) -> Bar:
     step = WIDTH / spans
     unit = HEIGHT / top if top else 0.0
-    # What failed stands on top, never so thin that it cannot be seen.
+    # Failures are on top, never too thin to be seen.
     bad_height = max(2.0, bad * unit) if bad else 0.0
     good_height = min(good * unit, HEIGHT - bad_height)
     when = "now" if age < minutes else f"{age} min ago"

@@ -14,9 +14,9 @@ from lienworker.store.history import Place as CountyPlace
 from lienworker.web.pages import NotThereError, Page, Place, Question
 
 _LATELY = 24 * 60
-#: Counties whose hosts are looked up for the list.
+#: How many counties' hosts are looked up for the list.
 _SHOWN = 100
-#: A field that so many fewer pages have than before stands out.
+#: A field that this many fewer pages have than before stands out.
 _DROP = 0.1
 
 
@@ -32,7 +32,7 @@ def counties(place: Place, question: Question) -> Page:
 
 
 def county(place: Place, question: Question) -> Page:
-    """One county, its fields against their own past, and a task of each kind of failure."""
+    """Return one county, its fields compared with their own past, and a task of each kind of failure."""
     platform, state, name = (question.text(key) or "" for key in ("platform", "state", "county"))
     every = store.counties(this_minute() // 1440 * 1440 - _LATELY, limit=1_000_000)
     found = [row for row in every if (row["platform"], row["state"], row["county"]) == (platform, state, name)]
@@ -52,12 +52,12 @@ def county(place: Place, question: Question) -> Page:
 
 
 def _history(row: dict[str, Any]) -> History:
-    """The drift guard's own: a county without a name goes by its host there."""
+    """Return the drift guard's history of a county, which names an unnamed county by its host."""
     return history_of(CountyPlace(row["platform"], row["state"], row["county"] or None, row["host"] or ""))
 
 
 def _fields(history: History) -> list[dict[str, Any]]:
-    """How much of the newest pages has each field, against their own past."""
+    """Return the share of the newest pages that have each field, compared with their own past."""
     found = rates(history)
     for rate in found:
         known = rate["before"] is not None and rate["now"] is not None
@@ -76,7 +76,7 @@ def _success(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _host(place: Place, platform: str, county: str) -> dict[str, Any]:
-    """How the county's site is treated now."""
+    """Return how the county's site is treated now."""
     url = store.newest_url(platform, county)
     facts = store.host_facts(host_of(url)) if url else None
     if facts is None:

@@ -1,9 +1,9 @@
-"""How many may stand at the door, and for how long.
+"""How many connections may be open, and for how long.
 
-Whoever has shown no valid token is a stranger: he gets one request and a few seconds, however he spends them (silent,
-dripping headers, half a body, never reading the answer). Strangers have places of their own; one too many costs the
-oldest of them his place, never somebody who is known. So a flood cannot keep the operator out: whoever speaks at once
-is recognized before enough others have come after him.
+A visitor without a valid token is a stranger: a stranger gets one request and a few seconds, however they are spent
+(silent, dripping headers, half a body, never reading the answer). Strangers have separate places; one too many costs
+the oldest stranger its place, never an authenticated visitor. So a flood cannot lock the operator out: a visitor that
+sends its request at once is recognized before enough others have come after it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-#: For a stranger's connection in all, s: headers, body and answer.
+#: For a stranger's connection in total, s: headers, body and answer.
 _STRANGER_SECONDS = 10.0
 _STRANGERS, _ALL = 256, 384
-#: Connections taken at a time: far fewer than there are places, so that a newcomer is heard before he is pushed out.
+#: Connections accepted at a time: far fewer than there are places, so that a newcomer is heard before it is dropped.
 BATCH = 64
-#: Connections that the kernel keeps waiting meanwhile; whoever finds no place there comes again after a second.
+#: Connections that the kernel keeps waiting meanwhile; one that finds no place there retries after a second.
 _WAITING = 1024
 _NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _SAY_AGAIN_SECONDS = 60.0
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class Door:
-    """The open connections of one server: strangers, oldest first, and those who are known."""
+    """The open connections of one server: strangers, oldest first, and authenticated visitors."""
 
     def __init__(self) -> None:
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -50,7 +50,7 @@ class Door:
         return bool(self._strangers) and len(self._strangers) + len(self._known) > self._most
 
     def recognize(self, transport: asyncio.BaseTransport | None) -> None:
-        """Count a connection as somebody's who has shown a valid token; the server's own time-outs hold from now on."""
+        """Count a connection as authenticated; only the server's own timeouts apply from now on."""
         if transport is not None and (timer := self._strangers.pop(transport, None)):
             timer.cancel()
             self._known.add(transport)
@@ -90,17 +90,17 @@ class Watched(asyncio.Protocol):
 
 
 async def listen(door: Door, make: Callable[[], asyncio.Protocol], host: str, port: int) -> asyncio.Server:
-    """Take connections through the door."""
+    """Accept connections through the door."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Watched(door, make()), host, port, backlog=BATCH)
     for listening in server.sockets:
-        with listening.dup() as same:  # asyncio has one number for what is taken at a time and for what waits
+        with listening.dup() as same:  # asyncio uses one number for what is accepted at a time and for what waits
             same.listen(_WAITING)
     return server
 
 
-class NoRoomInWords:
-    """What asyncio says where no connection can be taken: one line a minute instead of a trace for each try."""
+class AcceptErrorHandler:
+    """Logs that no connection can be accepted as one line a minute instead of a stack trace for each try."""
 
     def __init__(self) -> None:
         self._said_at = -_SAY_AGAIN_SECONDS

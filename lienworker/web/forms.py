@@ -15,14 +15,14 @@ _FORM: web.RequestKey[dict[str, str]] = web.RequestKey("form", dict)
 
 
 async def form_of(request: web.Request, most: int = _FORM_BYTES) -> dict[str, str]:
-    """Return a form's fields; one that is against the rules is the visitor's fault."""
+    """Return a form's fields; an invalid form is the visitor's fault."""
     if _FORM not in request:
         request[_FORM] = _fields(request, await _body_of(request, most))
     return request[_FORM]
 
 
 async def _body_of(request: web.Request, most: int) -> bytes:
-    """Read a body up to `most` bytes. What its headers say counts first, what comes counts always."""
+    """Read a body up to `most` bytes. Its headers are checked first, and what arrives is checked in any case."""
     body = bytearray()
     size = request.content_length or 0
     try:

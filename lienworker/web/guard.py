@@ -1,9 +1,9 @@
 """Who may come in. Decided before any view is asked.
 
-- The `Host` header must be one of ours: a strange name that leads to our address is DNS rebinding.
-- A visitor must know a token, on loopback too, where every user of the machine can knock: in the address once, then in
-  a cookie that scripts cannot read; programs send `Authorization: Bearer …`.
-- What changes something must carry the token that only our own pages know, and must not come from another origin.
+- The `Host` header must be one of ours: a foreign name that leads to our address is DNS rebinding.
+- A visitor must have a token, on loopback too, where every user of the machine can connect: in the address once, then
+  in a cookie that scripts cannot read; programs send `Authorization: Bearer …`.
+- What changes something must carry the token that only our own pages have, and must not come from another origin.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from aiohttp import web
 
 _COOKIE = "lienworker_monitor"
 CSRF_FIELD, CSRF_HEADER = "csrf", "X-CSRF-Token"
-#: Alive or not is nobody's secret, and probes carry no token.
+#: Whether the monitor is alive is no secret, and probes carry no token.
 _OPEN_PATHS = {"/healthz", "/readyz", "/login"}
-#: A chosen token of so many characters is as good as one that cannot be guessed: wrong ones are not counted.
+#: A chosen token with this many characters cannot be guessed either: wrong ones are not counted.
 _LONG_TOKEN = 20
 #: Wrong tries of a shorter one that are answered at once, and then how many seconds the next one costs.
 _FREE_TRIES, _TRY_SECONDS = 10, 6.0
@@ -85,14 +85,14 @@ class Guard:
     """The rules of one server.
 
     Two tokens open it. `ticket` was made in the data folder and cannot be guessed, so tries of it are not counted:
-    nobody can lock the operator out. `token` is one that the operator chose; tries of a short one are.
+    nobody can lock the operator out. `token` is one that the operator chose; tries of a short one are counted.
     """
 
     host: str
     ticket: str = field(repr=False)
     token: str | None = field(default=None, repr=False)
     allowed_hosts: frozenset[str] = frozenset()
-    #: What prints the link with the ticket, for whoever comes without it.
+    #: The command that prints the link with the ticket, for a visitor without it.
     command: str = "lienworker web --address"
     #: New at each start, so a form of an old page has to be loaded again.
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
@@ -108,7 +108,7 @@ class Guard:
             address = ipaddress.ip_address(name)
         except ValueError:
             return not is_loopback(self.host) and name == socket.gethostname().lower()
-        # A bare address cannot be rebound; but a server on loopback is called by nothing else.
+        # A bare address cannot be rebound; but a server on loopback is not called by any other.
         return address.is_loopback or not is_loopback(self.host)
 
     def judge(self, offered: str) -> Verdict:
@@ -126,14 +126,14 @@ class Guard:
 
     @property
     def cookie_name(self) -> str:
-        """Another one for each data folder: browsers give a host's cookies to all of its ports."""
+        """A different name for each data folder: browsers send a host's cookies to all of its ports."""
         return f"{_COOKIE}_{self._derived(b'cookie name')[:8]}"
 
     @property
     def cookie_value(self) -> str:
-        """Not the token itself: what lies in a browser's profile opens the monitor, and nothing else.
+        """Derived, not the token itself: what a browser's profile holds opens the monitor, and nothing else.
 
-        Made from the ticket alone: made from a short token, it would be a way to guess it that nobody counts.
+        It is derived from the ticket alone: derived from a short token, it would allow uncounted guesses.
         """
         return self._derived(b"lienworker monitor cookie")
 
@@ -149,7 +149,7 @@ class Guard:
         return path in _OPEN_PATHS or path.startswith("/static/")
 
     def credentials(self, request: web.Request) -> Verdict:
-        """What the request's header or cookie is worth; a token in its address is another matter."""
+        """Return what the request's header or cookie is worth; a token in its address is checked elsewhere."""
         kind, _, bearer = request.headers.get("Authorization", "").partition(" ")
         if kind.lower() == "bearer":
             if request.path == "/metrics" and _same(bearer.strip(), self.metrics_token):
@@ -172,7 +172,7 @@ class Guard:
         return _same(seal, self.seal(words))
 
     def is_same_origin(self, request: web.Request) -> bool:
-        """Browsers say where a request comes from; one from elsewhere is refused whatever it carries."""
+        """Return whether a request comes from our own pages, as browsers say; others are refused in any case."""
         if request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
             return False
         origin = request.headers.get("Origin")
@@ -180,12 +180,12 @@ class Guard:
 
 
 def _same(offered: str, true: str) -> bool:
-    """Takes the same time however much of it is right."""
+    """Compare in constant time."""
     return hmac.compare_digest(_bytes(offered), _bytes(true))
 
 
 def _bytes(text: str) -> bytes:
-    """Headers may hold any byte; aiohttp gives those that are no text as half characters."""
+    """Return a header's bytes; aiohttp hands out those that are not text as half characters."""
     return text.encode("utf-8", "surrogatepass")
 
 

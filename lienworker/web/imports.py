@@ -1,4 +1,4 @@
-"""Imports: what each file brought, what was rejected, and taking in a file that is dropped on the page."""
+"""Imports: what each file added, what was rejected, and receiving a file that is dropped on the page."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from lienworker.web.server import Server
 
 _SHOWN = 100
 _CHUNK = 256 * 1024
-#: After so many bytes of a file that comes in it is asked whether there is still room.
+#: After this many bytes of an incoming file the free room is checked again.
 _LOOK_AT_DISK = 16 * 1024 * 1024
-#: A file of which nothing comes for so long is given up, s.
+#: A file that sends nothing for this long is given up, s.
 _STALL_SECONDS = 30.0
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def imports(_place: Place, _question: Question) -> Page:
 
 
 def rejects_file(place: Place, import_id: int) -> Path:
-    """The file of an import's rejects, where rejects lie now: a restored folder is seldom where it was."""
+    """Return the file of an import's rejects in its current folder: a restored folder is rarely at the same path."""
     found = next((row for row in all_imports(100_000) if row["id"] == import_id), None)
     path = place.folder.rejects / Path(found["rejects_path"]).name if found and found["rejects_path"] else None
     if path is None or not path.is_file():
@@ -60,13 +60,13 @@ def add_routes(server: Server, app: web.Application) -> None:
         return web.FileResponse(path, headers=headers)
 
     async def take(request: web.Request) -> web.StreamResponse:
-        """Keeps the file, answers, and imports while the visitor watches the list."""
+        """Store the file, answer, and import it while the visitor watches the list."""
         await server.call(_check_room, server.place)
         path, name = await _received(request, server)
         importing = asyncio.create_task(server.call(_import, server.place, path, name))
         running.add(importing)
         importing.add_done_callback(running.discard)
-        # A small file, or one that cannot be read, is answered for at once.
+        # A small file, or one that cannot be read, is answered at once.
         await asyncio.wait({importing}, timeout=2)
         if importing.done():
             importing.result()
@@ -78,13 +78,13 @@ def add_routes(server: Server, app: web.Application) -> None:
 
 
 def _say_trouble(importing: asyncio.Task[Any]) -> None:
-    """Nobody waits for a long import any more: the list shows that it stopped, and the log why."""
+    """Log why a long import stopped, since nobody waits for it any more; the list shows that it did."""
     if not importing.cancelled() and (problem := importing.exception()):
         logger.warning("an import stopped: %s", problem, extra={"action": "import"})
 
 
 async def _received(request: web.Request, server: Server) -> tuple[Path, str]:
-    """The first file of the form, into the data folder, piece by piece."""
+    """Store the first file of the form in the data folder, piece by piece; return its path and name."""
     async for part in _parts_of(request):
         if isinstance(part, BodyPartReader) and part.filename:
             path = server.place.folder.root / f".upload-{secrets.token_hex(6)}.part"
@@ -102,7 +102,7 @@ async def _received(request: web.Request, server: Server) -> tuple[Path, str]:
 
 
 async def _next_chunk(part: BodyPartReader) -> bytes:
-    """A large file may take its time, but it has to move."""
+    """Return the next piece; a large file may take its time, but it has to make progress."""
     try:
         async with asyncio.timeout(_STALL_SECONDS):
             return bytes(await part.read_chunk(_CHUNK))
@@ -119,7 +119,7 @@ async def _parts_of(request: web.Request) -> AsyncIterator[Any]:
 
 
 def _import(place: Place, path: Path, name: str) -> None:
-    """The same importer as the command line's."""
+    """Import a file with the same importer as the command line."""
     rejects = RejectsFile.of_import(place.folder.rejects, name)
     try:
         check_room = watch_import(place.folder, place.settings)

@@ -1,7 +1,7 @@
-"""The live stream: tells open pages that there is something new, so that they fetch themselves again.
+"""The live stream: tells open pages that there is something new, so that they reload.
 
-One look a second for all visitors together, and none without visitors. SQLite itself says whether anybody wrote; only
-then the tallies are read. So an idle stream costs next to nothing.
+There is one query a second for all visitors together, and none without visitors. SQLite itself says whether anything
+was written; only then the tallies are read. So an idle stream costs next to nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from lienworker.queries.lists import data_version, pulse
 from lienworker.web.guard import HEADERS
 
 _LOOK_SECONDS = 1.0
-#: Ages grow although nothing happens; and a proxy must not take the line for dead.
+#: Ages grow although nothing happens; and a proxy must not take the connection for dead.
 _TICK_SECONDS = 15
 
 
 class Live:
-    """Everybody who listens, and the one look that serves them all."""
+    """All listeners, and the one query that serves them."""
 
     def __init__(self) -> None:
         self._listeners: set[asyncio.Event] = set()

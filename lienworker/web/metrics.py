@@ -1,7 +1,7 @@
 """`/metrics` in Prometheus's text format, from tallies and rollups. Every label has a bounded set of values.
 
 `prometheus-client` would write the text, too: in as many lines, since every figure is read from the database and none
-is kept in memory, and with 40 ms more to import.
+is kept in memory, and it takes 40 ms more to import.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MB = 1_000_000
 _TASK_BOUNDS = ("1", "5", "15", "60", "300", "900", "3600", "14400", "86400", "+Inf")
 _FETCH_BOUNDS = ("50", "100", "250", "500", "1000", "2500", "5000", "10000", "30000", "+Inf")
 
-#: The value of each series by those of its labels, in their order; by a mere string where there is one label.
+#: The value of each series by those of its labels, in their order; by a plain string where there is one label.
 _Values = Mapping[str, float] | Mapping[tuple[()], float] | Mapping[tuple[str, str], float]
 
 
@@ -52,12 +52,12 @@ def _lines(place: Place, names: Names) -> Iterator[str]:
     paused = {pause["lane"] for pause in facts["pauses"]}
     lanes_paused = {lane: int(lane in paused) for lane in ("intake", "fetch", "upload")}
     yield from _gauge("paused", "1 while a lane is paused.", lanes_paused, "lane")
-    yield from _gauge("counties_paused", "Counties that the drift guard keeps back.", {(): len(facts["drift"])})
+    yield from _gauge("counties_paused", "Counties that the drift guard holds.", {(): len(facts["drift"])})
     yield from _gauge("disk_free_bytes", "Free bytes on the data folder's disk.", {(): facts["disk_free_mb"] * _MB})
     if facts["data_mb"] is not None:
         size = {(): facts["data_mb"] * _MB}
         yield from _gauge("data_bytes", "What the data folder takes, as last measured.", size)
-    # Without a limit there is no series: a share of nothing would be no number.
+    # Without a limit there is no series: a share of nothing is not a number.
     if most := place.settings.data_max_mb:
         yield from _gauge("data_max_bytes", "What the data folder may take.", {(): most * _MB})
 
@@ -77,7 +77,7 @@ def _gateway() -> Iterator[str]:
 
 
 def _fetches(names: Names) -> Counter[tuple[str, str]]:
-    """Hosts of one owner are one class: a platform's counties are its subdomains."""
+    """Count fetches by class of host: hosts of one owner are one class (a platform's counties are its subdomains)."""
     served: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for host, good, bad in served_by_host():
@@ -92,7 +92,7 @@ def _fetches(names: Names) -> Counter[tuple[str, str]]:
 
 
 def host_class(host: str) -> str:
-    """`beacon.schneidercorp.com` is `schneidercorp.com`, `www.assess.co.polk.ia.us` is `polk.ia.us`."""
+    """Return `schneidercorp.com` for `beacon.schneidercorp.com`, `polk.ia.us` for `www.assess.co.polk.ia.us`."""
     name = host.partition(":")[0] if not host.startswith("[") else ""
     parts = name.split(".")
     if not name or parts[-1].isdigit():
@@ -101,7 +101,7 @@ def host_class(host: str) -> str:
 
 
 def _tries(names: Names, tries: Mapping[str, int]) -> Counter[tuple[str, str]]:
-    """Why an upload failed always has its name: those reasons are this program's own words, and few."""
+    """Count failed tries; reasons of uploads always have their own name: they are ours, and few."""
     uploads = {key: n for key, n in tries.items() if key.partition("|")[0] in ENDPOINTS}
     steps = {key: n for key, n in tries.items() if key not in uploads}
     found: Counter[tuple[str, str]] = Counter()

@@ -1,8 +1,8 @@
-"""Which values of a metric's label have a series of their own: thirty at most, and a name that was given stays.
+"""Which values of a metric's label have their own series: thirty at most, and a name, once assigned, stays.
 
-Were they the most frequent of each scrape, one that rises among them would take its past out of `other`, and Prometheus
-would read a counter that falls as one that began anew. No table says in which order values were first seen (rollups are
-folded, hosts have no time), so the names are kept in the database.
+If they were the most frequent ones of each scrape, a value that rises among them would take its past out of `other`,
+and Prometheus would read a counter that falls as one that was reset. No table says in which order values were first
+seen (rollups are folded, hosts have no time), so the names are kept in the database.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OTHER = "other"
 
 
 class Names:
-    """Those of one monitor. One that may not write, or cannot just now, keeps them in mind for as long as it lives."""
+    """The names of one monitor. One that may not write, or cannot write now, keeps them in memory while it lives."""
 
     def __init__(self, *, may_write: bool) -> None:
         self._may_write = may_write
@@ -27,7 +27,7 @@ class Names:
         self._turn = threading.Lock()
 
     def bounded(self, label: str, counts: Mapping[str, int]) -> dict[str, int]:
-        """The counts of what has a name, and of the rest as `other`."""
+        """Return the counts of values that have a name, and the rest as `other`."""
         names = self.chosen(label, counts)
         found = {name: n for name, n in counts.items() if name in names}
         if rest := sum(n for name, n in counts.items() if name not in names):
@@ -35,11 +35,11 @@ class Names:
         return found
 
     def chosen(self, label: str, counts: Mapping[str, int]) -> frozenset[str]:
-        """The names given so far and, while there is room, new ones. Writes only where there are new ones."""
+        """Return the names assigned so far and, while there is room, new ones. Write only where there are new ones."""
         with self._turn:
             names = self._with_new(label, counts)
             if self._may_write and names != _stored(label):
-                # A full disk is no reason to answer nothing: the next scrape tries again.
+                # A full disk is no reason for no answer: the next scrape tries again.
                 with contextlib.suppress(*DATABASE_TROUBLE), write("label_names"):
                     names = self._with_new(label, counts)  # another monitor may have been faster
                     set_fact(_place_of(label), json.dumps(names))
@@ -47,7 +47,7 @@ class Names:
             return frozenset(names)
 
     def _with_new(self, label: str, counts: Mapping[str, int]) -> list[str]:
-        """Of those that are new at the same time, the most frequent come first."""
+        """Add new names; of those that are new at the same time, the most frequent first."""
         known = dict.fromkeys([*_stored(label), *self._given.get(label, [])])
         new = sorted(counts.keys() - known.keys() - {OTHER}, key=lambda name: (-counts[name], name))
         return [*known, *new[: max(0, _MOST - len(known))]]

@@ -1,4 +1,4 @@
-"""The API's description, true to the routes: `/api/openapi.json`. A test compares the two and tries each out."""
+"""The API's description, true to the routes: `/api/openapi.json`. A test compares the two and tries each route."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _TROUBLE = {
 
 
 def document() -> dict[str, Any]:
-    """What programs may ask, and what they get."""
+    """Return the document that says what programs may ask, and what they get."""
     listing = {"rows": _LIST, "more": _MORE, "looked_at_all": _FLAG, "filter": _OBJECT}
     paths = {
         "/api/overview": _get(
-            "How it is",
+            "The state of the stack",
             {"health": _OBJECT, "tasks": _OBJECT, "outbox": _OBJECT, "workers": _LIST, "mode": _TEXT, "lanes": _LIST},
         ),
         "/api/tasks": _get(
@@ -42,7 +42,7 @@ def document() -> dict[str, Any]:
             query=_filters(tasks.FILTERS),
         ),
         "/api/tasks/{task_id}": _get(
-            "One task's whole story",
+            "One task with its whole history",
             {"task": _OBJECT, "steps": _LIST, "attempts": _LIST, "pages": _LIST, "result": _NULLABLE_OBJECT},
             path={"task_id": {"type": "string", "minLength": 1, "pattern": "^[^/]+$"}},
         ),
@@ -91,7 +91,7 @@ def _get(
     query: Mapping[str, Any] | None = None,
     path: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A description of one address; every filter is optional, and any text will do."""
+    """Return the description of one address; every filter is optional, and accepts any text."""
     given = [{"name": name, "in": "query", "schema": schema} for name, schema in (query or {}).items()]
     given += [{"name": name, "in": "path", "required": True, "schema": schema} for name, schema in (path or {}).items()]
     good = {"type": "object", "required": sorted(facts), "properties": dict(facts)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lienworker.outbox.breaker import breakers
+from lienworker.outbox.states import NEVER_SENDABLE
 from lienworker.queries.lists import TOP
 from lienworker.queries.outbox import groups_aside, lanes, list_rows
 from lienworker.queries.row import row_story
@@ -13,9 +14,9 @@ from lienworker.web.pages import NotThereError, Page, Place, Question
 
 FILTERS = ("state", "topic", "reason", "fingerprint")
 TOPICS = ("upload_raw", "upload_result", "report_failure")
-#: What to do about rows that are no uploads: the drift guard holds them.
+#: What to do about rows that are not uploads: the drift guard holds them.
 NO_UPLOAD = (
-    "These are pages to fetch, held since their county changed: mend the parser and run `lienworker reparse`,"
+    "These are pages to fetch, held since their county changed: fix the parser and run `lienworker reparse`,"
     " or take the pages as they are with `lienworker platforms accept --all`."
 )
 
@@ -38,17 +39,19 @@ def outbox(_place: Place, question: Question) -> Page:
         "more": listing.more,
         "looked_at_all": listing.looked_at_all,
         "no_upload": NO_UPLOAD,
+        "never_sendable": NEVER_SENDABLE,
         "choices": {"state": OUTBOX_STATES, "topic": TOPICS},
     }
     return Page("outbox.html", "Outbox", facts)
 
 
 def outbox_row(_place: Place, question: Question) -> Page:
-    """Everything about one row; what it carries is shown, whose it is leads to the task."""
+    """Return the page about one row: what it carries, and a link to its task."""
     story = row_story(int(question.params["row_id"]))
     if story is None:
         raise NotThereError(f"There is no row {question.params['row_id']}.")
-    return Page("row.html", f"Row {story['id']}", {"row": _shown(story), "errors": story["errors"]})
+    facts = {"row": _shown(story), "errors": story["errors"], "never_sendable": NEVER_SENDABLE}
+    return Page("row.html", f"Row {story['id']}", facts)
 
 
 def _shown(story: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The overview: how it is, how fast, what is stuck."""
+"""The overview: the state, the speed, and what is stuck."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lienworker.web.pages import Page, Place, Question
 #: Rows of each backlog table; the API has more.
 _SHOWN = 15
 _DAY = 24 * 60
-#: A slope needs some time to mean anything.
+#: A slope needs some time to be meaningful.
 _SLOPE_MINUTES = 10
 
 
@@ -43,7 +43,7 @@ def _charts(now: int) -> list[charts.Chart]:
 
 
 def backlog() -> dict[str, Any]:
-    """County sites (or lanes to the Gateway), and counties, against age."""
+    """Return county sites (or lanes to the Gateway), and counties, by age."""
     found = waiting.backlog()
     for row in (*found["rows"], *found["counties"]):
         most = max(row["ages"]) or 1
@@ -52,7 +52,7 @@ def backlog() -> dict[str, Any]:
 
 
 def _heat(n: int, most: int, index: int) -> int:
-    """What is old glows: 0 for nothing, 1 to 3 for young, up to 6 for what has waited long."""
+    """Return the shade of a cell: 0 for nothing, 1 to 3 for young, up to 6 for what has waited long."""
     if not n:
         return 0
     amount = 1 + (n * 10 > most) + (n * 2 > most)
@@ -60,7 +60,7 @@ def _heat(n: int, most: int, index: int) -> int:
 
 
 def _time_to_full(free_mb: int, now: int) -> float | None:
-    """By the last hours' slope; None where it is not filling up."""
+    """Return the time until the disk is full, by the slope of the last hours; None where it is not filling up."""
     noted = values_by_minute("disk_free_mb", "", now - 6 * 60)
     if not noted:
         return None

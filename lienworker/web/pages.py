@@ -1,4 +1,4 @@
-"""What goes between the server and the views: questions, pages, and how pages become HTML."""
+"""What the server and the views exchange: questions, pages, and how pages become HTML."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ View = Callable[[Place, Question], Page]
 
 
 class NotThereError(Exception):
-    """Somebody asked for what there is not; the text is for them."""
+    """A visitor asked for what does not exist; the text is for the visitor."""
 
 
 class CannotError(Exception):
-    """What was asked for cannot be done now; the text is for them."""
+    """What was asked for cannot be done now; the text is for the visitor."""
 
 
 def environment() -> jinja2.Environment:
-    """Templates that escape everything: scraped text is never trusted."""
+    """Return the templates, which escape everything: scraped text is never trusted."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("lienworker.web"),
         autoescape=True,
@@ -79,5 +79,5 @@ def environment() -> jinja2.Environment:
 
 
 def _with_code(text: str) -> Markup:
-    """Our own words, with what stands between backticks set as code; all of it escaped first."""
+    """Return our own text, with what is between backticks set as code; all of it escaped first."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 # nosec B704

@@ -1,20 +1,25 @@
 """Raw pages: as text, and rendered where they can reach nothing.
 
 A county's page is a stranger's program. It is shown in a frame that runs no scripts, belongs to no origin and may load
-nothing (its own policy says so too); and what could open a connection by itself is taken out before.
+nothing (its own policy says so, too); and what could open a connection on its own is removed before.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from aiohttp import web
 
-from lienworker.errors import StoreError
+from lienworker.errors import PageError, StoreError
 from lienworker.platforms import Page as SitePage
+from lienworker.platforms import registry_with
+from lienworker.platforms.catalog.provenance import origins_guarded
 from lienworker.store.pages import PageRecord, latest_page, page_of, was_purged
 from lienworker.store.raw_files import raw_place, read_page
+from lienworker.store.results import result
 from lienworker.web.pages import NotThereError, Page, Place, Question
+from lienworker.web.sanitizer import Sanitizer
 from lienworker.web.server import Server, question_of
-from lienworker.web.taming import Tamer
 
 #: Characters that the task's own page shows.
 _SHOWN = 300_000
@@ -39,7 +44,10 @@ def _find(question: Question) -> PageRecord:
 
 
 def page_text(place: Place, question: Question) -> str:
-    record = _find(question)
+    return _site_page(place, _find(question)).text
+
+
+def _site_page(place: Place, record: PageRecord) -> SitePage:
     if was_purged(record):
         raise NotThereError(
             "This raw page was purged: it was old, and its result delivered (LIENWORKER_KEEP_RAW_DAYS)."
@@ -48,12 +56,26 @@ def page_text(place: Place, question: Question) -> str:
         body = read_page(raw_place(place.folder.root, record.path), record.sha256)
     except StoreError as problem:
         raise NotThereError(str(problem)) from None
-    return SitePage(record.url, body, record.content_type, record.charset, record.status).text
+    return SitePage(record.url, body, record.content_type, record.charset, record.status)
+
+
+def _origins(place: Place, record: PageRecord, page: SitePage) -> list[dict[str, Any]]:
+    """Where each value of this page's result stands on it; nothing for a page that is not behind the result."""
+    made = result(record.task_id)
+    if made is None or made["html_path"] != record.path:
+        return []
+    try:
+        platform = registry_with(place.settings.platforms_folder).get(made["platform"])
+        return [origin._asdict() for origin in origins_guarded(page, made["data"], platform)]
+    except PageError as problem:
+        raise NotThereError(f"Nobody can say where its values stand: {problem.detail}.") from None
 
 
 def view(place: Place, question: Question) -> Page:
-    """The page as text, with the frame beside it."""
-    record, text = _find(question), page_text(place, question)
+    """Return the page as text, with the frame beside it."""
+    record = _find(question)
+    page = _site_page(place, record)
+    text = page.text
     facts = {
         "task_id": record.task_id,
         "generation": record.generation,
@@ -65,15 +87,17 @@ def view(place: Place, question: Question) -> Page:
         "text": text[:_SHOWN],
         "is_cut": len(text) > _SHOWN,
         "is_html": "html" in record.content_type or record.content_type == "",
+        # Asked for, since it costs as much as parsing the page again.
+        "origins": _origins(place, record, page) if question.text("origins") else None,
     }
     return Page("rawpage.html", f"Raw page of {record.task_id}", facts)
 
 
 def add_routes(server: Server, app: web.Application) -> None:
-    tamer = Tamer()
+    sanitizer = Sanitizer()
 
     async def rendered(request: web.Request) -> web.StreamResponse:
-        text = await tamer.tamed(await server.call(page_text, server.place, question_of(request)))
+        text = await sanitizer.sanitized(await server.call(page_text, server.place, question_of(request)))
         text = f"<p>{_TOO_COMPLEX}</p>" if text is None else text
         headers = {"Content-Security-Policy": _FRAME_POLICY, "X-Frame-Options": "SAMEORIGIN"}
         return web.Response(text=text, content_type="text/html", charset="utf-8", headers=headers)

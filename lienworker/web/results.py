@@ -15,18 +15,18 @@ from lienworker.queries.lists import TOP, list_results
 from lienworker.web.pages import NotThereError, Page, Place, Question
 from lienworker.web.server import Server, question_of
 
-FILTERS = ("platform", "state", "county", "text")
+FILTERS = ("platform", "state", "county", "text", "doubtful")
 _USUAL = ("owner_name", "property_address", "total_due")
 _MOST_COLUMNS = 6
-#: What the list shows anyway.
+#: What the list shows in any case.
 _SHOWN_ANYWAY = {"parcel_id", "state", "county", "platform"}
 _FORMS = {"csv": "text/csv", "json": "application/json", "jsonl": "application/x-ndjson"}
 _CHUNK = 256 * 1024
 
 
 def filter_of(question: Question) -> TaskFilter:
-    words: dict[str, Any] = {name: question.text(name) for name in FILTERS}
-    return TaskFilter(**words)
+    texts: dict[str, Any] = {name: question.text(name) for name in FILTERS if name != "doubtful"}
+    return TaskFilter(**texts, doubtful=question.text("doubtful") is not None)
 
 
 def results(_place: Place, question: Question) -> Page:
@@ -37,7 +37,7 @@ def results(_place: Place, question: Question) -> Page:
         flat = flatten(row["data"])
         row["cells"] = [flat.get(name) for name in columns]
     facts = {
-        "filter": {name: getattr(wanted, name) for name in FILTERS},
+        "filter": {name: getattr(wanted, name) or None for name in FILTERS},
         "columns": columns,
         "rows": listing.rows,
         "more": listing.more,
@@ -47,7 +47,7 @@ def results(_place: Place, question: Question) -> Page:
 
 
 def _columns(data: list[dict[str, Any]]) -> list[str]:
-    """What a platform's results have in common, in the order in which they have it."""
+    """Return what a platform's results have in common, in their order."""
     counter: Counter[str] = Counter()
     for item in data:
         plain = (name for name, value in item.items() if value is not None and not isinstance(value, dict | list))
@@ -69,7 +69,7 @@ def add_routes(server: Server, app: web.Application) -> None:
 
 
 def _written(place: Place, wanted: TaskFilter, form: str) -> IO[str]:
-    """Into a nameless file first: results of any number, and a failure is said instead of a torn download."""
+    """Write results to a temporary file first: there may be many, and a failure must not tear the download."""
     file = tempfile.TemporaryFile("w+", encoding="utf-8", newline="", dir=place.folder.root)  # noqa: SIM115
     export_text(lambda: items_to_export(wanted), Shape(form), file)
     file.flush()

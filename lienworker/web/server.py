@@ -1,4 +1,4 @@
-"""The server: routes, the order in which a request is judged, and the threads on which views run."""
+"""The server: routes, the order in which a request is checked, and the threads on which views run."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from lienworker.web.guard import CSRF_FIELD, CSRF_HEADER, HEADERS, Guard, Verdic
 from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question, View, environment
 
 T = TypeVar("T")
-#: Threads for views: a slow download does not keep others waiting.
+#: Threads for views: a slow download does not block the others.
 _THREADS = 4
-#: An action that takes longer goes on while the visitor sees the next page.
+#: An action that takes longer continues while the visitor sees the next page.
 ACTION_SECONDS = 5.0
 _LOGIN_BYTES = 4_000
 _ASK = "Send the token: Authorization: Bearer … (`lienworker web --address` prints a link that has it)."
 _WAIT = "Too many wrong tokens. Wait a minute; the link that `lienworker web --address` prints works at once."
 
-#: Characters with a meaning of their own in an address; all others are spelled out.
+#: Characters with a meaning in an address; all others are percent-encoded.
 _IN_ADDRESSES = "/?#&=%+:;,@!$'()*~"
 
 logger = logging.getLogger(__name__)
@@ -49,12 +49,12 @@ class Server:
         self.guard = guard
         self.door = Door()
         self.templates = environment()
-        #: The paths that a redirect may lead to; set when all routes are there.
+        #: The paths that a redirect may lead to; set when all routes are added.
         self.known_paths = re.compile("/")
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="view")
 
     async def call(self, function: Callable[..., T], *args: Any) -> T:
-        """Runs database work where it belongs: on a thread, never on the event loop."""
+        """Run database work on a thread, never on the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*args))
 
     def stop(self) -> None:
@@ -77,7 +77,7 @@ class Server:
         return html_reply(self.text_of(page), status)
 
     def show(self, view: View) -> Handler:
-        """A view as a page for people, put together where it was asked for: a large one holds nobody up."""
+        """Return a handler that shows a view as a page, rendered on the view's thread: a large one blocks nobody."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             question, said = question_of(request), self._said(request)
@@ -86,7 +86,7 @@ class Server:
         return handle
 
     def saying(self, where: str, words: str) -> str:
-        """An address whose page says what was done. Signed: nobody else puts words into our mouth."""
+        """Return an address whose page says what was done. It is signed: nobody else can put text on our pages."""
         return str(URL(where).update_query(said=words, seal=self.guard.seal(words)))
 
     def _said(self, request: web.Request) -> str | None:
@@ -94,7 +94,7 @@ class Server:
         return words if words and self.guard.is_sealed(words, request.query.get("seal", "")) else None
 
     def tell(self, view: View) -> Handler:
-        """The same view for machines."""
+        """Return a handler that returns the same view as JSON."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             question = question_of(request)
@@ -156,7 +156,7 @@ class Server:
         except (LienworkerError, *DATABASE_TROUBLE) as problem:
             return self._storage_trouble(request, str(problem))
         except OSError as problem:
-            if problem.errno not in STORAGE_FAULTS:  # a visitor who is gone, or a bug
+            if problem.errno not in STORAGE_FAULTS:  # the visitor hung up, or a bug
                 raise
             return self._storage_trouble(request, os.strerror(problem.errno))
 
@@ -170,7 +170,7 @@ class Server:
         return self.message(title, text, status)
 
     def _follow_link(self, request: web.Request, verdict: Verdict) -> web.Response:
-        """A token in the address: it becomes a cookie, and is gone from the address."""
+        """Turn a token in the address into a cookie, and redirect to the address without it."""
         if verdict is not Verdict.RIGHT:
             verdict = self.guard.judge(request.query["token"])
         if verdict is not Verdict.RIGHT:
@@ -203,7 +203,7 @@ class Server:
         return response
 
     def own_path(self, where: str) -> str:
-        """An address on this server that it knows; the overview instead of anything else."""
+        """Return an address on this server that it knows; the overview instead of anything else."""
         if not where.isprintable() or "\\" in where:
             return "/"
         where = quote(where, safe=_IN_ADDRESSES)
@@ -217,7 +217,7 @@ class Server:
 
 
 def _finish(request: web.Request, response: web.StreamResponse, *, keep_open: bool) -> None:
-    """The headers of every answer. A stranger's connection is for one question: keeping it open costs us a place."""
+    """Set the headers of every answer. A stranger's connection serves one request: keeping it open costs a place."""
     if "token" in request.query:
         response.headers["Referrer-Policy"] = "no-referrer"
     for name, value in HEADERS.items():
@@ -227,13 +227,13 @@ def _finish(request: web.Request, response: web.StreamResponse, *, keep_open: bo
 
 
 def paths_of(app: web.Application) -> re.Pattern[str]:
-    """What the router knows, as one pattern: a redirect goes nowhere else."""
+    """Return the paths that the router knows, as one pattern: a redirect leads nowhere else."""
     known = {resource.canonical for resource in app.router.resources()}
     return re.compile("|".join("[^/]+".join(map(re.escape, re.split(r"\{[^}]*\}", path))) for path in sorted(known)))
 
 
 async def _offered_csrf(request: web.Request) -> str:
-    """From the header or the form. A file's form has it in its address, since its body is only to be read once."""
+    """Return the token from the header or the form. A file's form has it in its address: its body is read only once."""
     if CSRF_HEADER in request.headers:
         return request.headers[CSRF_HEADER]
     if request.content_type == "application/x-www-form-urlencoded":
@@ -241,12 +241,12 @@ async def _offered_csrf(request: web.Request) -> str:
     return request.query.get(CSRF_FIELD, "")
 
 
-class StrangersInWords(logging.Filter):
-    """What is no request at all is one line in the log: nobody may fill it with traces from outside."""
+class BadRequestFilter(logging.Filter):
+    """Logs what is not a request as one line: nobody may fill the log with stack traces from outside."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
-            record.msg, record.args, record.exc_info = "something that is no request was refused", (), None
+            record.msg, record.args, record.exc_info = "something that is not a request was refused", (), None
             record.levelno, record.levelname = logging.INFO, "INFO"
         return True
 

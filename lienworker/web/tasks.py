@@ -1,4 +1,4 @@
-"""Tasks: the list with its filters, and one task's whole story."""
+"""Tasks: the list with its filters, and one task's whole history."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CHOICES = {
 
 
 def filter_of(question: Question) -> TaskFilter:
-    words: dict[str, Any] = {name: question.text(name) for name in FILTERS}
-    return TaskFilter(**words)
+    texts: dict[str, Any] = {name: question.text(name) for name in FILTERS}
+    return TaskFilter(**texts)
 
 
 def task_list(_place: Place, question: Question) -> Page:
@@ -43,7 +43,7 @@ def task_list(_place: Place, question: Question) -> Page:
 
 
 def task_story(_place: Place, question: Question) -> Page:
-    """Every step with its times, every error, the result, the pages."""
+    """Return the page of a task: every step with its times, every error, the result, the pages."""
     task_id = question.params["task_id"]
     found = store.task(task_id)
     if found is None:

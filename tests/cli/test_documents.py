@@ -30,9 +30,10 @@ def commands(group: click.Group = cli, name: tuple[str, ...] = ()) -> list[tuple
     return found
 
 
-def test_every_setting_is_documented_as_it_is() -> None:
-    made = subprocess.run([sys.executable, ROOT / "docs" / "settings_page.py"], capture_output=True, check=True)
-    assert (ROOT / "docs" / "settings.md").read_bytes() == made.stdout, "run `make docs`"
+@pytest.mark.parametrize("page", ["settings", "platforms"])
+def test_every_setting_and_every_platform_is_documented_as_it_is(page: str) -> None:
+    made = subprocess.run([sys.executable, ROOT / "docs" / f"{page}_page.py"], capture_output=True, check=True)
+    assert (ROOT / "docs" / f"{page}.md").read_bytes() == made.stdout, "run `make docs`"
 
 
 def test_every_command_is_documented_with_all_of_its_options(tmp_path: Path) -> None:

@@ -36,6 +36,45 @@ def test_a_page_without_a_record_says_why(node: Node, tmp_path: Path) -> None:
     assert "captcha" in done.stderr
 
 
+def test_the_address_of_a_saved_page_tells_its_platform(node: Node) -> None:
+    url = "https://www.sunnycounty-taxes.example/"
+    assert node.json("platforms", "parse", str(PAGES / "beacon.html"), "--url", url)["platform"] == "qpublic"
+    url = "https://beacon.schneidercorp.com/Application.aspx?AppID=1&PageTypeID=4&KeyValue=1"
+    assert node.json("platforms", "parse", str(PAGES / "beacon.html"), "--url", url)["platform"] == "beacon"
+
+
+def test_score_says_what_is_lost_by_platform_and_field_and_fails_below_the_bar(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_bytes((PAGES / "vgsi.html").read_bytes())
+    seen = {
+        "owner": "EVERMERE, ESME",
+        "situs": "28 ELDERBERRY CT",
+        "mailing": "nowhere at all",
+        "appraisal": "$202,400",
+    }
+    (tmp_path / "expected.json").write_text(json.dumps([{"file": "page.html", "expected": seen}]))
+    done = node.cli("platforms", "score", str(tmp_path), "--json")
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert (told["recall"], told["wrong"]) == (0.75, 1)
+    assert told["platforms"]["vgsi"] == {"recall": 0.75, "named": 0.75, "values": 4, "missing": 0, "wrong": 1}
+    assert told["fields"]["owner_address"]["wrong"] == 1
+    assert [(lost["field"], lost["expected"]) for lost in told["lost"]] == [("mailing", "nowhere at all")]
+    assert node.cli("platforms", "score", str(tmp_path), "--bar", "0.5").returncode == 1
+    del seen["mailing"]
+    (tmp_path / "expected.json").write_text(json.dumps([{"file": "page.html", "expected": seen | {"zoning": "X-9"}}]))
+    assert node.cli("platforms", "score", str(tmp_path), "--bar", "0.5").returncode == 0
+    assert node.cli("platforms", "score", str(tmp_path), "--bar", "0.9").returncode == 1
+
+
+def test_parse_says_what_looks_wrong_in_the_record(node: Node, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text((PAGES / "vgsi.html").read_text().replace("07/25/2017", "07/25/2917"))
+    told = node.json("platforms", "parse", str(page))
+    assert [(doubt["check"], doubt["detail"]) for doubt in told["doubts"]] == [("in_the_future", "2917-07-25")]
+    assert "in_the_future" in node.cli("platforms", "parse", str(page)).stdout
+    assert node.json("platforms", "parse", str(PAGES / "vgsi.html"))["doubts"] == []
+
+
 @pytest.mark.parametrize("source", ["no-such-file.html", "http://127.0.0.1:9/parcel/1", "ftp://x.example/"])
 def test_a_source_that_cannot_be_read_is_one_sentence(node: Node, source: str) -> None:
     done = node.cli("platforms", "parse", source)
@@ -50,7 +89,12 @@ def test_explain_says_which_rule_found_a_field_and_what_it_saw(node: Node) -> No
         "value": "EVERMERE, ESME",
         "rule": "vgsi: id 'MainContent_lblGenOwner'",
         "saw": "EVERMERE, ESME",
+        "where": told["clues"][0]["where"],
     }
+    assert told["clues"][0]["where"].endswith(": EVERMERE, ESME")
+    (origin,) = told["origins"]
+    assert (origin["field"], origin["part"], origin["text"]) == ("owner_name", "page", "EVERMERE, ESME")
+    assert origin["path"].startswith("/html/body/")
 
 
 def test_explain_says_so_where_nothing_was_found(node: Node) -> None:

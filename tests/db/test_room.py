@@ -73,13 +73,14 @@ def old(tmp_path: Path) -> DataFolder:
 
 
 def _content(path: Path) -> dict[str, list[Any]]:
-    """Everything in the file by table, with row ids, but for what the migration adds."""
+    """Everything in the file by table, with row ids, but for what this migration and later ones add."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         tables = connection.execute("SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
         found = {}
         for table, has_no_rowid in tables.fetchall():
-            names = connection.execute("SELECT name FROM pragma_table_info(?) WHERE name <> 'part'", (table,))
+            added = "('part', 'doubts', 'ranges')"
+            names = connection.execute(f"SELECT name FROM pragma_table_info(?) WHERE name NOT IN {added}", (table,))
             columns = ", ".join(f'"{name}"' for (name,) in names)
             order = "1, 2" if has_no_rowid else "rowid"
             sql = f"SELECT {'' if has_no_rowid else 'rowid, '}{columns} FROM {table} ORDER BY {order}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from lienworker.platforms.core.record import CANONICAL
+from lienworker.platforms.core.base import CANONICAL
 from lienworker.testing.county.site import DemoSite
 from tests.docs.blocks import ROOT, blocks
 from tests.harness.node import Node

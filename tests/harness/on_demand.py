@@ -17,7 +17,8 @@ from tests.harness.node import Node
 @pytest.fixture
 def gateway() -> Iterator[ReferenceGateway]:
     with reference_gateway() as running:
-        running.configure(retry_without_tasks=1)  # the real one asks for 30 s
+        # The real one asks for 30 s. A strict one, so that no worker comes to rely on what it should not send.
+        running.configure(retry_without_tasks=1, strict=True)
         yield running
 
 

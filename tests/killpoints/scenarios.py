@@ -84,7 +84,13 @@ class Scenario:
 class Day(Scenario):
     """A worker in on-demand mode with one of everything to do: poll, fetch, scrape, upload, report, chores."""
 
-    parked = frozenset({("lost1", "upload_raw", "raw_page_damaged"), ("odd1", "upload_result", "incomplete_key")})
+    parked = frozenset(
+        {
+            ("lost1", "upload_raw", "raw_page_damaged"),
+            ("odd1", "upload_raw", "incomplete_key"),
+            ("odd1", "upload_result", "incomplete_key"),
+        }
+    )
 
     def prepare(self, here: Stage) -> None:
         with desk(here.data, here.gateway) as hands:

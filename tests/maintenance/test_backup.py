@@ -169,7 +169,7 @@ def test_a_backup_never_overwrites_and_leaves_nothing_behind(root: Path) -> None
     done = call(root, "backup", str(archive))
 
     assert done.exit_code != 0
-    assert "is there already" in str(done.exception)
+    assert "exists already" in str(done.exception)
     assert archive.read_bytes() == before
     assert [path.name for path in root.parent.iterdir() if path.name.startswith(".")] == []
     assert archive.stat().st_mode & 0o777 == 0o600

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import execute, fact, set_fact, write
-from lienworker.maintenance.heartbeat import book_heartbeat, is_due
+from lienworker.maintenance.heartbeat import CpuSampler, book_heartbeat, is_due
 from lienworker.outbox.pauses import pauses
 from lienworker.outbox.registration import register_task
 from lienworker.store.heartbeats import BEAT_OUTCOME, COMMANDS, last_heartbeat
@@ -40,6 +42,35 @@ def test_a_heartbeat_has_the_fields_of_the_contract(here: Desk, gateway: Referen
     assert fact(BEAT_OUTCOME) == "acknowledged"
 
 
+def test_every_thread_is_told_how_busy_the_machine_was(here: Desk) -> None:
+    """psutil keeps its state by thread: a beat from a new one said 0."""
+
+    def beat() -> Any:
+        spin_until = time.process_time() + 0.1
+        while time.process_time() < spin_until:
+            pass
+        return here.heartbeat_body()["cpu_percent"]
+
+    for _ in range(3):
+        with ThreadPoolExecutor(1) as fresh:
+            assert fresh.submit(beat).result() > 0
+
+
+@pytest.mark.parametrize(
+    ("looks", "percents"),
+    [
+        ([(10, 100), (15, 110)], [50.0]),
+        ([(10, 100), (15, 110), (15, 110), (15, 120)], [50.0, 50.0, 0.0]),
+        ([(10, 100), (9, 110)], [0.0]),
+    ],
+    ids=["half of the time", "no time at all", "a clock that goes back"],
+)
+def test_the_machine_is_busy_for_a_share_of_the_time(looks: list[tuple[float, float]], percents: list[float]) -> None:
+    told = iter(looks)
+    sampler = CpuSampler(lambda: next(told))
+    assert [sampler.percent() for _ in percents] == percents
+
+
 def test_unsynced_counts_what_is_to_be_synced(here: Desk) -> None:
     """Pages that are to be fetched are `pending`, not unsynced."""
     for n in range(5):
@@ -58,6 +89,7 @@ def test_parked_counts_what_is_parked(here: Desk) -> None:
 @pytest.mark.parametrize("form", ["pause", {"command": "PAUSE"}, {"name": "pause", "why": "x"}])
 def test_a_pause_is_obeyed_and_a_resume_too(here: Desk, gateway: ReferenceGateway, form: Any) -> None:
     here.add(2)
+    gateway.configure(sends_commands=True)
     gateway.command(form)
     here.heartbeat()
     assert [(lane, cause) for lane, cause, _, _ in pauses()] == [("fetch", "gateway"), ("intake", "gateway")]
@@ -71,6 +103,7 @@ def test_a_pause_is_obeyed_and_a_resume_too(here: Desk, gateway: ReferenceGatewa
 def test_an_operators_pause_is_not_ended_by_the_gateway(here: Desk, gateway: ReferenceGateway) -> None:
     with write("test"):
         execute("INSERT INTO pauses VALUES ('fetch', 'operator', '', '')")
+    gateway.configure(sends_commands=True)
     gateway.command("pause", "resume")
     here.heartbeat()
     assert [cause for _, cause, _, _ in pauses()] == ["operator"]
@@ -78,6 +111,7 @@ def test_an_operators_pause_is_not_ended_by_the_gateway(here: Desk, gateway: Ref
 
 @pytest.mark.parametrize("command", ["dance", {}, 12, None, ["pause"], "x" * 10_000, json.loads('"\\ud800"'), "a\0b"])
 def test_an_unknown_command_is_shown_and_harmless(here: Desk, gateway: ReferenceGateway, command: Any) -> None:
+    gateway.configure(sends_commands=True)
     gateway.command(command, "pause")
     here.heartbeat()
     assert "pause" in (fact(COMMANDS) or "")
@@ -119,6 +153,7 @@ def test_a_heartbeat_that_failed_is_tried_again_before_two_minutes_are_over(
 
 def test_what_a_heartbeat_came_to_is_told(here: Desk, gateway: ReferenceGateway) -> None:
     assert set(last_heartbeat().values()) == {None}
+    gateway.configure(sends_commands=True)
     gateway.command("dance")
     before = rfc3339()
     here.heartbeat()

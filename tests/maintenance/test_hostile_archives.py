@@ -300,7 +300,7 @@ def test_a_backup_whose_database_names_files_elsewhere_is_refused(node: Node, tm
     bad = backup_with([path], node, tmp_path / "bad.tar")
     done = node.cli("restore", str(bad), LIENWORKER_DATA_DIR=str(tmp_path / "new"))
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "is no backup of lienworker: a page in it lies at" in done.stderr
+    assert "is not a lienworker backup: a page in it is at" in done.stderr
     good = backup_with([], node, tmp_path / "good.tar")
     done = node.cli("restore", str(good), LIENWORKER_DATA_DIR=str(tmp_path / "new"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -322,5 +322,5 @@ def test_an_archive_of_results_is_still_told_from_a_damaged_one(tmp_path: Path) 
     written(folder.archive / "good.tar", entry("t1.json", b'{"a": 1}'))
     written(folder.archive / "bad.tar", entry("t1.json", b'{"a": '))
     assert [(path.name, words) for path, words in damaged_archives(folder)] == [
-        ("bad.tar", "t1.json in it is no result")
+        ("bad.tar", "t1.json in it is not a result")
     ]

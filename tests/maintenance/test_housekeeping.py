@@ -354,10 +354,10 @@ def test_a_folder_that_grows_too_large_warns_then_stops_intake_then_fetching(
     ]
     said = [record.getMessage() for record in caplog.records if getattr(record, "action", "") == "disk"]
     assert said == [
-        "intake is paused: the data folder takes 900 of 1,000 MB; it goes on by itself at 850 MB",
-        "fetch is paused: the data folder takes 1,000 of 1,000 MB; it goes on by itself at 950 MB",
-        "fetch goes on: there is room again",
-        "intake goes on: there is room again",
+        "intake is paused: the data folder takes 900 of 1,000 MB; it resumes at 850 MB",
+        "fetch is paused: the data folder takes 1,000 of 1,000 MB; it resumes at 950 MB",
+        "fetch resumes: there is room again",
+        "intake resumes: there is room again",
     ]
 
 

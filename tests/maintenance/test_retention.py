@@ -21,7 +21,7 @@ from lienworker.data_folder import DataFolder
 from lienworker.db.database import all_rows, close, execute, one_row, write
 from lienworker.errors import BusyError
 from lienworker.fetching import Fetched
-from lienworker.maintenance.pending_deletes import doom, doomed_count, remove_doomed
+from lienworker.maintenance.pending_deletes import add_pending_deletes, count_pending_deletes, delete_pending_files
 from lienworker.maintenance.retention import Keep, Pace, alone, plan, purge
 from lienworker.operator.archive import archive_pending
 from lienworker.operator.reparse import Reparse, Reread
@@ -32,6 +32,7 @@ from lienworker.outbox.outcomes import as_row
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.platforms import ParsedPage
 from lienworker.steps.fetch import Arrived, store_fetches
+from lienworker.steps.ranges import UsualSizes
 from lienworker.steps.scrape import Scraped, result_of
 from lienworker.store.audit import actions
 from lienworker.store.counts import task_counts
@@ -382,7 +383,7 @@ def test_a_file_that_another_row_names_stays(worker: Lives, clock: Clock) -> Non
 
     assert tasks_there() == {"t2"}
     assert (worker.runtime.folder.root / path).is_file()
-    assert doomed_count() == 0
+    assert count_pending_deletes() == 0
 
 
 def test_a_young_file_waits_for_the_next_purge(worker: Lives, clock: Clock) -> None:
@@ -394,12 +395,12 @@ def test_a_young_file_waits_for_the_next_purge(worker: Lives, clock: Clock) -> N
 
     run(worker)
     assert path.is_file()
-    assert doomed_count() == 1
+    assert count_pending_deletes() == 1
 
     clock.go(1)
     run(worker)
     assert not path.exists()
-    assert doomed_count() == 0
+    assert count_pending_deletes() == 0
 
 
 def test_only_raw_pages_are_ever_removed(worker: Lives, clock: Clock, tmp_path: Path) -> None:
@@ -408,7 +409,7 @@ def test_only_raw_pages_are_ever_removed(worker: Lives, clock: Clock, tmp_path: 
     outside.write_text("precious")
     (folder.raw / "way_out").symlink_to(tmp_path)
     with write("test"):
-        doom(
+        add_pending_deletes(
             [
                 ("raw/../../precious.txt", "x"),
                 (str(outside), "x"),
@@ -419,11 +420,11 @@ def test_only_raw_pages_are_ever_removed(worker: Lives, clock: Clock, tmp_path: 
         )
     clock.go(1)
 
-    remove_doomed(folder, "", 100)
+    delete_pending_files(folder, "", 100)
 
     assert outside.read_text() == "precious"
     assert folder.database.exists()
-    assert doomed_count() == 0
+    assert count_pending_deletes() == 0
 
 
 def test_a_page_that_shows_why_a_county_is_paused_stays(worker: Lives, clock: Clock) -> None:
@@ -454,7 +455,7 @@ def test_a_retry_in_the_last_moment_saves_a_task(worker: Lives, clock: Clock) ->
     retry_tasks(["t1"], "test")
 
     with write("test"):
-        sweep.let_go(items, Purged())
+        sweep.remove(items, Purged())
 
     assert tasks_there() == {"t1"}
 
@@ -471,9 +472,8 @@ def test_a_reparse_that_a_purge_has_overtaken_stores_nothing(worker: Lives, cloc
     run(worker, Keep(30, math.inf, 90, math.inf, math.inf))
 
     with write("test"):
-        assert not again._store(
-            Reread(scraped_anew, "completed", True), result_of(worker.runtime.registry, scraped_anew)
-        )
+        made = result_of(worker.runtime.registry, scraped_anew, UsualSizes())
+        assert not again._store(Reread(scraped_anew, "completed", True), made)
 
     assert one_row("SELECT synced, generation FROM results") == (1, 1)
 
@@ -613,5 +613,5 @@ def test_a_purge_that_is_killed_anywhere_is_finished_by_the_next(worker: Lives, 
     run(worker)
     assert tasks_there() == {"t4"}
     assert len(raw_files(folder)) == 1
-    assert doomed_count() == 0
+    assert count_pending_deletes() == 0
     the_books_are_right()

@@ -47,7 +47,7 @@ def write_csv(*numbers: int) -> str:
 
 
 def parked() -> list[tuple[str, str]]:
-    return all_rows("SELECT topic, reason FROM outbox WHERE state = 'parked'")
+    return all_rows("SELECT topic, reason FROM outbox WHERE state = 'parked' AND topic = 'upload_result'")
 
 
 def delivered(gateway: ReferenceGateway) -> list[tuple[str, str, str]]:
@@ -69,9 +69,9 @@ def test_the_same_file_with_state_and_county_lets_parked_results_go(
     here.scrape_waiting()
     here.upload()
     assert parked() == [("upload_result", "incomplete_key")] * 2
-    assert [group["command"] for group in groups_of_failures()] == [
+    assert {group["command"] for group in groups_of_failures()} == {
         "lienworker tasks fill --all --state STATE --county COUNTY"
-    ]
+    }
 
     done = cli("import", write_csv(1, 2), "--state", "XX", "--county", "Juniper")
 

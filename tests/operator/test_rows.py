@@ -225,7 +225,8 @@ def test_an_interrupted_replay_first_stores_what_has_landed(
             assert all(landed.acquire(timeout=PATIENCE) for _ in range(3))
             signal.raise_signal(signal.SIGINT)
 
-    ids, settings = rows_to_replay(RowFilter(), include_held=False), desk_settings(here.runtime.folder.root, gateway)
+    ids = rows_to_replay(RowFilter(), include_held=False).ids
+    settings = desk_settings(here.runtime.folder.root, gateway)
     with pytest.raises(KeyboardInterrupt):
         replay(settings, ids, RowFilter(), interrupt_once_all_have_landed)
     assert here.states("upload_raw") == {"delivered": 3}
@@ -241,28 +242,80 @@ def test_a_replay_by_id_sends_only_that_row(here: Desk, gateway: ReferenceGatewa
     assert here.states() == {"delivered": 1, "held": 5}
 
 
-def test_a_replay_by_id_of_a_result_never_sends_it_without_its_raw_file(
+def test_a_replay_of_results_takes_the_raw_files_along_that_they_wait_for(
     here: Desk, gateway: ReferenceGateway, cli: Any
 ) -> None:
-    here.add(1)
+    here.add(3)
     hold_all("standalone")
-    done = cli("outbox", "replay", "--id", str(here.row("p1")["id"]))
+    done = cli("outbox", "replay", "--reason", "standalone", "--topic", "upload_result")
+    assert done.exit_code == 0, done.output
+    assert "3 raw files that they wait for included" in done.output
+    assert "6 of 6 rows delivered" in done.output
+    assert len(gateway.state.results) == 3
+    assert_raw_before_result(gateway)
+
+
+def test_a_raw_file_that_somebody_holds_is_not_taken_along(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:
+    here.add(1)
+    cli("outbox", "hold", "--topic", "upload_raw", "--yes")
+    done = cli("outbox", "replay", "--topic", "upload_result")
     assert done.exit_code == 1
     assert gateway.state.results == {}
+    assert cli("outbox", "replay", "--topic", "upload_result", "--include-held").exit_code == 0
+    assert len(gateway.state.results) == 1
 
 
 def test_a_replay_by_reason_and_since(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:
     here.add(2)
-    here.add(1, name="odd", county=None)
-    here.upload_until()
-    assert here.row("odd1")["reason"] == "incomplete_key"
+    here.add(1, name="odd")
+    gateway.fault("400", endpoint="results", count=1)
+    here.send_raws()
     with write("test"):
-        execute("UPDATE results SET county = 'Juniper'")
+        execute("UPDATE outbox SET due_at = 9e14 WHERE task_id LIKE 'p%' AND topic = 'upload_result'")
+    here.upload()
+    assert here.row("odd1")["reason"] == "gateway_refused"
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%d")
     assert "Nothing to replay" in cli("outbox", "replay", "--since", tomorrow).output
-    assert "Nothing to replay" in cli("outbox", "replay", "--reason", "gateway_refused").output
-    assert cli("outbox", "replay", "--reason", "incomplete_key").exit_code == 0
-    assert len(gateway.state.results) == 3
+    assert "Nothing to replay" in cli("outbox", "replay", "--reason", "gateway_failed").output
+    assert cli("outbox", "replay", "--reason", "gateway_refused").exit_code == 0
+    assert len(gateway.state.results) == 1
+
+
+def test_what_can_never_be_stored_is_not_offered_and_not_sent(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:
+    here.add(1, name="odd", county=None)
+    here.upload_until()
+    row_id = here.row("odd1")["id"]
+    assert {group["command"] for group in groups_of_failures()} == {
+        "lienworker tasks fill --all --state STATE --county COUNTY"
+    }
+    assert "Nothing to replay" in cli("outbox", "replay").output
+    done = cli("outbox", "replay", "--id", str(row_id))
+    assert done.exit_code == 1
+    assert f"Row {row_id} is parked (incomplete_key) and can never be sent as it is" in done.output
+    assert here.states("upload_result") == {"parked": 1}
+
+
+@pytest.mark.parametrize("topic", ["upload_result", "upload_raw"])
+def test_a_discarded_result_fails_its_task_at_the_gateway(
+    here: Desk, gateway: ReferenceGateway, cli: Any, topic: str
+) -> None:
+    here.add(2)
+    cli("outbox", "discard", "--id", str(here.row("p1", topic)["id"]), "--yes")
+    here.upload_until()
+    assert [call.path.split("/")[3:] for call in gateway.state.calls("fail")] == [["p1", "fail"]]
+    assert "discarded" in here.row("p1", "report_failure")["payload"]
+    assert len(gateway.state.results) == 1
+    here.books_are_right()
+
+
+def test_a_discarded_result_of_an_earlier_round_fails_nothing(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:
+    here.add(1)
+    hold_all("operator")
+    old = here.row("p1")["id"]
+    with write("test"):
+        execute("UPDATE tasks SET generation = generation + 1")
+    cli("outbox", "discard", "--id", str(old), "--yes")
+    assert here.states("report_failure") == {}
 
 
 def test_a_replay_that_cannot_deliver_everything_exits_1_and_says_what_is_left(
@@ -272,8 +325,8 @@ def test_a_replay_that_cannot_deliver_everything_exits_1_and_says_what_is_left(
     here.add(1)
     done = cli("outbox", "replay")
     assert done.exit_code == 1
-    assert "3 of 4 rows delivered" in done.output
-    assert "1 parked" in done.output
+    assert "2 of 4 rows delivered" in done.output
+    assert "2 parked" in done.output
 
 
 def test_a_replay_of_a_result_that_a_newer_one_must_precede_ends(here: Desk, gateway: ReferenceGateway) -> None:
@@ -286,7 +339,7 @@ def test_a_replay_of_a_result_that_a_newer_one_must_precede_ends(here: Desk, gat
     settings = desk_settings(here.runtime.folder.root, gateway)
 
     def run() -> None:
-        replay(settings, rows_to_replay(wanted, include_held=False), wanted, lambda *_: None)
+        replay(settings, rows_to_replay(wanted, include_held=False).ids, wanted, lambda *_: None)
         ended.set()
         close()
 
@@ -330,7 +383,7 @@ def test_a_replay_beside_a_worker_sends_nothing_twice(here: Desk, gateway: Refer
     worker.start()
     done = replay(
         desk_settings(here.runtime.folder.root, gateway),
-        rows_to_replay(wanted, include_held=False),
+        rows_to_replay(wanted, include_held=False).ids,
         wanted,
         lambda *_: None,
     )
@@ -362,13 +415,12 @@ def test_a_replay_forgives_and_a_row_that_was_parked_for_a_gateway_bug_goes_thro
 def test_the_same_error_on_many_rows_is_one_line_with_a_count(here: Desk, cli: Any) -> None:
     here.add(25, state="Pennsylvania")
     here.upload_until()
-    (group,) = groups_of_failures()
-    assert group["n"] == 25
+    groups = groups_of_failures()
+    assert {(group["topic"], group["n"]) for group in groups} == {("upload_raw", 25), ("upload_result", 25)}
     shown = cli("outbox", "status").output
-    assert shown.count("key_too_long") == 1
-    assert group["fingerprint"] in shown
+    assert shown.count("key_too_long") == 2
     facts = json.loads(cli("outbox", "status", "--json").output)
-    assert facts["failures"][0]["n"] == 25
+    assert [group["n"] for group in facts["failures"]] == [25, 25]
 
 
 def test_status_has_every_reason_with_its_times_and_the_command_that_sends_it(
@@ -392,15 +444,17 @@ def test_status_has_every_reason_with_its_times_and_the_command_that_sends_it(
     assert waiting["next_try"] > waiting["last_at"] >= waiting["first_at"] > "20"
     assert held["command"] == "lienworker outbox replay --reason operator --topic upload_raw --include-held"
     shown = cli("outbox", "status").output
-    for group in (parked, held, waiting):
+    assert parked["command"] is None
+    for group in (held, waiting):
         assert group["command"] in shown
+    for group in (parked, held, waiting):
         assert group["first_at"] in shown
     assert "Uploads are paused since" in shown
     gateway.clear_faults()
     set_pause_by_hand(["upload"], paused=False)
     assert cli(*waiting["command"].split()[1:]).exit_code == 0
     assert cli(*held["command"].split()[1:]).exit_code == 0
-    assert len(gateway.state.raw_uploads) == 6
+    assert len(gateway.state.raw_uploads) == 4
 
 
 def test_status_has_no_command_for_what_cannot_go_by_itself(here: Desk, gateway: ReferenceGateway, cli: Any) -> None:

@@ -172,6 +172,7 @@ class AnyDelivery(RuleBasedStateMachine):
                 row.state = after
         for row_id in chosen if action == "discard" else ():
             self._park_result_of(self.model.rows[row_id])
+        self._learn()  # the task of a result that will never go is reported
 
     @rule(ms=st.sampled_from([1, 1500, 600_000]))
     def time_goes_by(self, ms: int) -> None:

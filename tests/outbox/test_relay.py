@@ -239,7 +239,7 @@ def test_a_redis_that_is_away_is_survived(
         assert tokens.sends == []
         tokens.is_away = False
         tokens.wait_for_sends(1)
-    assert "Redis is away" in caplog.text
+    assert "Redis is unreachable" in caplog.text
 
 
 def test_the_relay_ends_when_its_turn_is_over_and_when_told_to_stop(folder: DataFolder) -> None:
@@ -262,4 +262,4 @@ def test_an_idle_relay_touches_neither_rows_nor_redis(
     with _running(tokens):
         wait_for_looks(looks, 4)
     assert tokens.sends == []
-    assert "Redis is away" not in caplog.text
+    assert "Redis is unreachable" not in caplog.text

@@ -81,3 +81,72 @@ def test_a_file_is_recognised_and_becomes_a_list() -> None:
     parsed = default_registry().parse(Page("http://x.example/", (RESULTS + ROW).encode()), Target(state="FL"))
     assert parsed.platform == "realauction"
     assert [item["parcel_id"] for item in parsed.record["parcels"]] == ["R09999-001"]
+
+
+JERSEY = "ADV_NUM,BLOCK,LOT,QUAL,OWNER,ADV_AMT,WINNINGBID,WINNINGPREMIUM,BIDDER NAME\n"
+
+
+@pytest.mark.parametrize(
+    ("bid", "premium", "found"),
+    [
+        ("18.00%", "", {"interest_rate": 18.0}),
+        ("0.00%", "$1,500.00", {"interest_rate": 0.0, "winning_bid": 1500.0}),
+        ("$2,100.00", "", {"winning_bid": 2100.0}),
+        ("2100", "", {"winning_bid": 2100.0}),
+        ("18.00", "", {}),
+    ],
+)
+def test_in_new_jersey_the_sign_of_a_cell_says_what_it_is(bid: str, premium: str, found: dict[str, float]) -> None:
+    row = f'7,12.02,5,C001,HERON IDA,298.63,"{bid}","{premium}",LANTERN LLC\n'
+    (record,) = read_auction_file(JERSEY + row, "NJ")
+    assert record["parcel_id"] == "12.02/5/C001"
+    assert record["liens"] == [{"face_amount": 298.63, "holder": "LANTERN LLC", **found}]
+
+
+def test_a_percentage_is_a_rate_and_a_premium_dollars_in_any_state() -> None:
+    text = (
+        "Parcel,Total In Sale,Premium,Percentage,Holder Name\n12-7,90.25,700,4.5,LANTERN LLC\n12-8,88.00,0.00,0.00,\n"
+    )
+    sold, unsold = read_auction_file(text, "MD")
+    assert sold["liens"] == [
+        {"face_amount": 90.25, "interest_rate": 4.5, "winning_bid": 700.0, "holder": "LANTERN LLC"}
+    ]
+    assert unsold["liens"] == [{"face_amount": 88.0}]
+
+
+def test_a_file_for_uploading_bids_is_a_list_of_liens() -> None:
+    text = "RA_ITEMID\tADVNUM\tPARCEL\tFACEVALUE\tBID\r\n64\t000001\t01-03-10-00104\t90.25\t\r\n"
+    page = Page("", text.encode())
+    (record,) = default_registry().parse(page, Target(state="FL")).record["parcels"]
+    assert record["alternate_ids"] == {"advertising_number": "000001", "item": "64"}
+    assert (record["parcel_id"], record["liens"]) == ("01-03-10-00104", [{"face_amount": 90.25}])
+
+
+def test_a_folio_may_come_in_two_parts() -> None:
+    (record,) = read_auction_file("ADVNUM,FOLIO1,FOLIO2,FACEAMT\n1,0131,2201770,512.10\n", "FL")
+    assert record["parcel_id"] == "0131 2201770"
+
+
+def test_a_file_without_a_head_is_read_where_its_cells_leave_no_doubt() -> None:
+    rows = [f"{n},R00{n}10-00{n},{100 + n}.25,00{n}.50,LANTERN LLC" for n in range(1, 8)]
+    page = Page("", "\n".join(rows).encode())
+    records = default_registry().parse(page, Target(state="FL")).record["parcels"]
+    assert (len(records), records[0]["parcel_id"]) == (7, "R00110-001")
+    assert records[0]["alternate_ids"] == {"advertising_number": "1"}
+    assert records[0]["liens"] == [{"face_amount": 101.25}]
+    assert "owner_name" not in records[0]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{n},R00{n}10-00{n},{n}01.25,{n}99.50",
+        "{n},R00010-001,{n}01.25,x",
+        "R00{n}10-00{n},{n}01.25,x",
+        "{n},HERON,{n}01.25",
+    ],
+    ids=["two amounts", "the same id", "nothing counts the rows", "no id"],
+)
+def test_a_doubtful_file_without_a_head_is_refused(row: str) -> None:
+    text = "\n".join(row.format(n=n) for n in range(1, 9))
+    assert not looks_like_auction_file(Page("", text.encode()))

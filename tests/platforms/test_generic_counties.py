@@ -92,6 +92,13 @@ def test_a_name_beside_the_id_of_an_owner() -> None:
     assert "owner_name" not in parse(rows(("Property ID", "12345"), ("Name", "SALT COUNTY"), ("Market Value", "$5")))
 
 
+def test_a_town_below_the_mailing_address_belongs_to_it_and_one_below_the_situs_does_not() -> None:
+    said = (("Parcel ID", "12-7"), ("Owner", "HERON IDA"), ("Site Address", "12 ACORN LN"), ("City, State", "SALT XX"))
+    record = parse(rows(*said, ("Mailing Address", "PO BOX 9"), ("City, State, Zip Code", "MILLBROOK, XX, 00902")))
+    assert record["owner_address"] == "PO BOX 9 MILLBROOK, XX, 00902"
+    assert record["property_address"] == "12 ACORN LN"
+
+
 def test_rows_without_a_label_go_on_with_the_owner_and_the_address_above() -> None:
     said = (("Parcel ID", "12-7"), ("Owner", "HERON IDA"), ("", "OTTER JO"), ("Mailing Address", "PO BOX 9"))
     record = parse(rows(*said, ("&nbsp;", "MILLBROOK XX 00902"), ("Total Value", "$5"), ("", "as of today")))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lienworker.errors import HeavyPageError, PageError
-from lienworker.platforms.core.overload import check_attributes, long_tags
+from lienworker.platforms.core.bounds import check_attributes, long_tags
 
 _EACH_TAG = re.compile(r"<[a-zA-Z][^<>]{10000,}")
 _AROUND_THE_LIMIT = st.sampled_from([0, 1, 50, 9_998, 9_999, 10_000, 10_001, 10_002, 25_000])

@@ -105,3 +105,15 @@ def test_a_service_that_answers_json_fails_in_its_own_way(body: bytes, reason: s
     with pytest.raises(PageError) as error:
         check_page(Page("", body, "application/json"))
     assert error.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    "footer",
+    [
+        "<footer><p>Scheduled maintenance is on Sundays.</p></footer>",
+        "<div id='siteFooter'><p>Try again later if a map is slow.</p></div>",
+        f"<p>{'The county gives no warranty of any kind for these data. ' * 6}Routine maintenance is on Fridays.</p>",
+    ],
+)
+def test_a_word_in_a_footer_or_a_disclaimer_makes_no_error_page(footer: str) -> None:
+    check_page(Page("", f"<h1>Property</h1><ul><li>12-0034-005</li><li>FENWAKE ADA</li></ul>{footer}".encode()))

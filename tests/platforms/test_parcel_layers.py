@@ -108,3 +108,36 @@ def test_an_answer_without_a_parcel_has_its_reason(answer: Any, reason: str) -> 
     with pytest.raises(PageError) as error:
         read(answer)
     assert error.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"TMS": "12-7", "OWNAM1": "HERON IDA", "STREET": "PO BOX 9", "CITY": "MILLBROOK", "ZIP5": "20902",
+         "STRNUM": "12", "LOCATE": "ACORN LN", "FAIRMKTVAL": 100000, "TACRES": 2.5},
+        {"PNUM": "12-7", "PPN": 120000700, "NAME1": "HERON IDA", "ADD1": "PO BOX 9", "CITY": "MILLBROOK", "ZIP": 20902,
+         "LOCADD": "12  ACORN LN", "MRKT_VALUE": 100000, "TOT_ACRE": 2.5},
+        {"MapTaxlot": "12-7", "PropertyOwner": "HERON IDA", "OwnerMail1": "PO BOX 9", "OwnerMailCity": "MILLBROOK",
+         "OwnerMailZip": "20902", "PhysAddr": "12 ACORN LN", "TotalPropValue": 100000, "GISACRES": 2.5},
+    ],
+)  # fmt: skip
+def test_columns_are_known_in_any_spelling(columns: dict[str, Any]) -> None:
+    record = layer(columns)
+    assert (record["parcel_id"], record["owner_name"]) == ("12-7", "HERON IDA")
+    assert (record["owner_address"], record["property_address"]) == ("PO BOX 9 MILLBROOK 20902", "12 ACORN LN")
+    assert (record["market_value"], record["acres"]) == (100000.0, 2.5)
+    assert not {"city", "zip"} & record.keys()  # they are the owner's
+
+
+def test_a_place_behind_the_propertys_address_is_the_propertys() -> None:
+    record = layer(
+        {"PIN": "12-7", "OWNER": "HERON IDA", "MAILADD": "PO BOX 9", "SITEADD": "12 ACORN LN", "ZIP": "20903"}
+    )
+    assert (record["zip"], record["owner_address"]) == ("20903", "PO BOX 9")
+
+
+def test_a_date_is_milliseconds_also_where_the_answer_does_not_say_so() -> None:
+    assert layer({"PIN": "12-7", "DEED_DATE": 1429538400000, "SLPRICE": 5})["sales"] == [
+        {"date": "2015-04-20", "price": 5.0}
+    ]
+    assert layer({"PIN": "12-7", "DEED_DATE": 20150420, "SLPRICE": 5})["sales"][0]["date"] == "2015-04-20"

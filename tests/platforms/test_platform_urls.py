@@ -22,6 +22,23 @@ URLS = {
     "wvauditor": "https://www.wvsao.gov/CountyCollections/Default",
     "mygovonline": "https://polk-eps.mygovonline.com/mod.php?mod=propertytax",
     "taxsys": "https://alachua.county-taxes.com/public/real_estate/parcels/00999-011-000",
+    "bas": "https://town.example/BASTaxBills/iTax_bill.aspx?RdDb",
+    "bisconsultants": "https://esearch.nowherecad.org/Property/View/99031?year=2024",
+    "broward": "https://web.bcpa.net/BcpaClient/search.aspx/getParcelInformation",
+    "bsa": "https://bsaonline.com/SiteSearch/SiteSearchDetails?SearchCategory=Parcel+Number&ReferenceKey=1&uid=9",
+    "civilview": "https://salesweb.civilview.com/Sales/SalesSearch?countyId=25",
+    "cooktreasurer": "https://www.cookcountytreasurer.com/yourpropertytaxoverviewresults.aspx",
+    "devnet": "https://bondil.devnetwedge.com/parcel/view/0999100001/2024",
+    "eagleweb": "https://eagle.county.example/assessor/taxweb/account.jsp?accountNum=R0099321",
+    "govhub": "https://0abc-dsn.algolia.net/1/indexes/*/queries?x-algolia-agent=x",
+    "greenville": "https://www.greenvillecounty.org/appsas400/TaxSale/",
+    "hillsborough": "https://gis.hcpafl.org/CommonServices/property/search/ParcelData?pin=1829999ZZ000012000050A",
+    "megabyte": "https://common2.mptsweb.com/MBC/yolo/tax/main/012340056000/2024/0000",
+    "miamidade": "https://www.miamidade.gov/Apps/PA/PApublicServiceProxy/PaServicesProxy.ashx?Operation=GetAddress",
+    "patriot": "https://auburnmaine.patriotproperties.com/summary-bottom.asp",
+    "pinellas": "https://www.pcpao.org/general.php?strap=163109000990100020",
+    "propaccess": "https://propaccess.trueautomation.com/clientdb/Property.aspx?cid=71&prop_id=23699",
+    "sheriffsale": "https://montgomery.sheriffsaleauction.ohio.gov/index.cfm?zaction=AUCTION&Zmethod=PREVIEW",
 }
 
 
@@ -88,6 +105,23 @@ def test_a_strange_address_is_nobodys(url: str) -> None:
             Target(state="CT", county="New Haven", parcel_id="7"),
             "https://gis.vgsi.com/newhavenct/Parcel.aspx?pid=7",
         ),
+        (
+            "miamidade",
+            Target(parcel_id="30-9999-012-0340"),
+            "https://www.miamidade.gov/Apps/PA/PApublicServiceProxy/PaServicesProxy.ashx"
+            "?Operation=GetPropertySearchByFolio&clientAppName=PropertySearch&folioNumber=3099990120340",
+        ),
+        (
+            "devnet",
+            Target(state="IL", county="Bond", parcel_id="09-99-100-001", extra={"tax_year": 2024}),
+            "https://bondil.devnetwedge.com/parcel/view/0999100001/2024",
+        ),
+        (
+            "propaccess",
+            Target(parcel_id="23699", extra={"base_url": "https://propaccess.example/", "cid": 71}),
+            "https://propaccess.example/clientdb/Property.aspx?cid=71&prop_id=23699",
+        ),
+        ("broward", Target(parcel_id="504199010020"), None),
         ("vgsi", Target(parcel_id="975"), None),
         ("leepa", Target(), None),
         ("wvauditor", Target(parcel_id="1"), None),
@@ -104,3 +138,8 @@ def test_every_platform_is_polite() -> None:
         platform = registry.get(name)
         assert platform.version
         assert name in ("demo", "generic") or (platform.delay or 0) >= 1
+
+
+def test_every_platform_says_what_it_was_written_from() -> None:
+    registry = default_registry()
+    assert [name for name in registry.names() if not registry.get(name).evidence] == []

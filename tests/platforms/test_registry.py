@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lienworker.errors import PageError
 from lienworker.platforms import Page, Platform, Record, Registry, Target, default_registry
-from lienworker.platforms.catalog.builtin import BUILT_IN
+from lienworker.platforms.catalog.registry import BUILT_IN
 from lienworker.testing.county.pages import page, parcel_id, render_parcel
 
 PIECES = (

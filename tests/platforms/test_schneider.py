@@ -244,3 +244,17 @@ def test_a_list_of_results_gives_its_parcels_and_no_link_for_an_id() -> None:
     record = default_registry().parse(Page("", body.encode()), Target(platform="beacon")).record
     assert [item["parcel_id"] for item in record["parcels"]] == ["01-1", "01-2"]
     assert record["parcels"][0]["alternate_ids"] == {"alternate": "71"}
+
+
+def test_exemptions_by_year_are_no_bills_and_a_footnote_hides_no_value() -> None:
+    exemptions = (
+        "<table class='tabular-data'><thead><tr><th>Exemption</th><th>Year</th><th>Amount</th></tr></thead><tbody>"
+        "<tr><th>Homestead</th><td>2013</td><td>$437.20</td></tr><tr><th>Homestead</th><td>2014</td><td>$501.80</td></tr>"
+        "</tbody></table>"
+    )
+    rows = (("Land Value", "$10"), ("Total Value (Market)", "$30"), ("Total Taxable Value", "*$25"))
+    values = "".join(f"<tr><td></td><th>{name}</th><td>{value}</td></tr>" for name, value in rows)
+    valuation = f"<table class='tabular-data'><tr><td></td><td>Assessed Year</td><th>2025</th></tr>{values}</table>"
+    record = read(module(1, "Homestead", exemptions), module(2, "Valuation", valuation))
+    assert not {"taxes", "tax_amount", "tax_year"} & record.keys()
+    assert record["values"] == [{"year": 2025, "land": 10.0, "market": 30.0, "taxable": 25.0}]

@@ -158,7 +158,7 @@ def test_lost_tasks_and_pages_are_made_again_from_results_and_steps(
     assert (
         f"lost an unknown number of pages, the address of {all_tasks} tasks; saved 0 tasks, {SCRAPED} results" in said
     )
-    assert f"made again {all_tasks} tasks and {SCRAPED} pages." in said
+    assert f"rebuilt {all_tasks} tasks and {SCRAPED} pages." in said
     assert damaged.sql("SELECT * FROM results ORDER BY task_id") == before
     assert damaged.statuses() == {"completed": SCRAPED, "failed": WAITING + 1}
     reasons = dict(damaged.sql("SELECT reason, count(*) FROM tasks WHERE reason IS NOT NULL GROUP BY 1"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,6 +64,7 @@ def test_heartbeats_come_and_commands_are_obeyed(stack: Node, gateway: Reference
     wait_until(lambda: len(gateway.state.heartbeats) >= 2)
     beat = gateway.state.heartbeats[-1].body
     assert set(beat["queue_depth"]) == {"pending", "processing", "completed", "failed", "unsynced", "parked"}
+    gateway.configure(sends_commands=True)
     gateway.command("pause")
     wait_until(lambda: stack.json("status")["pauses"])
     gateway.command("resume")
@@ -80,6 +82,31 @@ def test_an_outage_is_survived_and_everything_is_delivered_afterwards(
     wait_until(lambda: delivered(gateway, 30))
     wait_until(lambda: stack.json("status")["outbox"]["waiting"] == 0)
     assert stack.json("status")["outbox"]["parked"] == 0
+
+
+@pytest.mark.alone
+def test_results_arrive_within_seconds_of_the_end_of_an_outage(
+    worker: Node, gateway: ReferenceGateway, site: DemoSite
+) -> None:
+    """With the patience of real life: after a failure 30 s, then twice as long each time."""
+    worker.settings |= {"LIENWORKER_GATEWAY_RETRY": "30", "LIENWORKER_LOG_LEVEL": "warning"}  # nobody reads its log
+    assert worker.cli("pause", "--upload").returncode == 0
+    gateway.enqueue(*gateway_tasks(site, 300))
+    process = worker.start("up", LIENWORKER_TASK_EXPIRY="50000")
+    wait_until(lambda: worker.statuses() == {"completed": 300})
+    gateway.stop_listening()
+    assert worker.cli("resume", "--upload").returncode == 0
+    time.sleep(40)
+    gateway.start_listening()
+    began = time.monotonic()
+    wait_until(lambda: delivered(gateway, 1), 5)
+    first = time.monotonic() - began
+    wait_until(lambda: delivered(gateway, 300))
+    print(f"the first result after {first:.1f} s, all of 300 after {time.monotonic() - began:.1f} s")
+    interrupt(process)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert output.count("the Gateway takes results again") <= 1
 
 
 def test_a_refused_token_is_said_in_words_and_costs_no_attempt(

@@ -161,5 +161,5 @@ def test_the_whole_and_its_parts_are_not_installed_together(recorded: Path) -> N
 
 
 def test_a_machine_without_systemd_is_told_so() -> None:
-    with pytest.raises(OperatorError, match="is this a machine with systemd"):
+    with pytest.raises(OperatorError, match="does this machine have systemd"):
         Step("run it", command=("no-such-systemctl",)).do()

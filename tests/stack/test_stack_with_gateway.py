@@ -61,6 +61,22 @@ def test_several_workers_share_one_gateway(
     other.doctor()
 
 
+def test_urgent_tasks_of_the_last_platform_do_not_wait_for_all_of_the_first(
+    worker: Node, gateway: ReferenceGateway, site: DemoSite, tmp_path: Path
+) -> None:
+    (tmp_path / "platforms").mkdir()
+    for name in ("aardvark", "zebra"):
+        (tmp_path / "platforms" / f"{name}.yaml").write_text("fields:\n  parcel_id: '#jc-parcel-id'\n")
+    worker.settings |= {"LIENWORKER_PLATFORMS": str(tmp_path / "platforms"), "LIENWORKER_MAX_WAITING": "20"}
+    worker.settings["LIENWORKER_LOG_LEVEL"] = "warning"  # nobody reads its log
+    first = [task | {"platform": "aardvark"} for task in gateway_tasks(site, 10_000)]
+    last = [task | {"platform": "zebra", "priority": 1} for task in gateway_tasks(site, 36, start=10_001)]
+    gateway.enqueue(*first, *last)
+    with up(worker):
+        wait_until(lambda: all(gateway.state.tasks[task["task_id"]].times_handed_out for task in last), 60)
+        assert gateway.state.waiting_tasks > 1000, "the others were not done before"
+
+
 def test_heartbeats_polls_and_uploads_go_on_while_every_fetch_hangs_and_while_paused(
     worker: Node, gateway: ReferenceGateway
 ) -> None:

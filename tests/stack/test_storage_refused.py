@@ -155,10 +155,10 @@ def test_a_linked_raw_folder_without_inodes_stops_fetching_until_there_are_some(
                     file = write_list(tmp_path / "parcels.jsonl", site.parcels(20))
                     refused = node.cli("import", file)
                     assert refused.returncode == 2
-                    assert "more files can be made" in refused.stderr
+                    assert "more files can be created" in refused.stderr
                     wait_until(lambda: node.sql("SELECT 1 FROM pauses WHERE lane = 'fetch'"), seconds=60)
                     assert site.log == [], "it is known before the first page is asked for"
-                    assert "more files can be made" in node.cli("status").stdout
+                    assert "more files can be created" in node.cli("status").stdout
                 wait_until(lambda: not node.sql("SELECT 1 FROM pauses WHERE lane = 'intake'"), seconds=60)
                 assert node.cli("import", file).returncode == 0
                 wait_until(lambda: node.statuses() == {"completed": 20}, seconds=60)
@@ -181,7 +181,7 @@ def test_pages_on_a_disk_without_inodes_are_refused_and_taken_when_there_are_som
             assert free_files(folder.raw) == 0
             refused = try_storage(folder)
             assert refused is not None
-            assert "no more files can be made" in storage_watch.words_of(folder, refused)
+            assert "no more files can be created" in storage_watch.refusal_message(folder, refused)
             with pytest.raises(RefusedError):
                 write_aside(folder, PageKey("demo", "XX", "Juniper", "1", "t"), b"page", "text/html")
             stop_fetching(folder, refused)

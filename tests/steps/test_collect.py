@@ -21,6 +21,7 @@ from lienworker.hubs.gateway.work import parse_work
 from lienworker.outbox.outcomes import configure
 from lienworker.outbox.pauses import set_pause_by_hand
 from lienworker.platforms import default_registry
+from lienworker.queries.health import facts_of, judge
 from lienworker.steps.collect import NEXT_POLL, take_work
 from lienworker.store.tasks import task
 from lienworker.testing.county.site import DemoSite
@@ -107,7 +108,7 @@ def test_the_same_task_twice_is_one_task(here: Desk, gateway: ReferenceGateway) 
     handed_out(gateway, wire(), wire(), wire("t-2"), wire(platform="atlantis"))
     here.collect()
     assert all_rows("SELECT task_id, status FROM tasks ORDER BY 1") == [("t-1", "pending"), ("t-2", "pending")]
-    assert one_row("SELECT count(*) FROM outbox") == (2,)
+    assert one_row("SELECT count(*) FROM outbox WHERE topic = 'fetch'") == (2,)
 
 
 def test_ten_megabytes_of_target_are_taken_with_their_neighbours(here: Desk, gateway: ReferenceGateway) -> None:
@@ -184,12 +185,13 @@ def test_a_result_that_is_late_is_still_delivered(here: Desk, gateway: Reference
 # How much is taken
 
 
-def test_polling_goes_on_while_tasks_come(here: Desk, gateway: ReferenceGateway) -> None:
+def test_a_hundred_tasks_of_one_queue_are_three_calls(here: Desk, gateway: ReferenceGateway) -> None:
+    """The first finds out that there are tasks, the second names their platform again and again, the third is empty."""
     gateway.configure(retry_with_tasks=600, retry_without_tasks=600)
-    gateway.enqueue(*(wire(f"t-{n}", priority=1) for n in range(30)))  # one for each call
+    gateway.enqueue(*(wire(f"t-{n}", priority=1) for n in range(100)))
     here.collect()
-    assert one_row("SELECT count(*) FROM tasks") == (30,)
-    assert len(gateway.state.calls("work")) == 31
+    assert one_row("SELECT count(*) FROM tasks") == (100,)
+    assert len(gateway.state.calls("work")) == 3
 
 
 def test_the_pause_that_the_gateway_asked_for_outlives_a_turn(here: Desk, gateway: ReferenceGateway) -> None:
@@ -205,9 +207,32 @@ def test_no_more_is_taken_than_there_is_room_for(tmp_path: Path, gateway: Refere
         here.collect()
         assert one_row("SELECT count(*) FROM tasks") == (10,)
         here.scrape_waiting()
+        here.upload_until()
         here.collect()
         assert one_row("SELECT count(*) FROM tasks") == (20,)
     assert gateway.state.waiting_tasks == 10
+
+
+def test_what_is_not_delivered_takes_up_room(tmp_path: Path, gateway: ReferenceGateway) -> None:
+    gateway.enqueue(*(wire(f"t-{n}", priority=1 + n % 4) for n in range(30)))
+    gateway.fault("database_down", endpoint="results")
+    with desk(tmp_path / "data", gateway, LIENWORKER_MAX_WAITING="10") as here:
+        for _ in range(3):
+            here.collect()
+            here.scrape_waiting()
+            here.upload()
+        assert one_row("SELECT count(*) FROM tasks") == (10,)
+        assert "no work is taken until some of 10 outcomes are delivered" in health_words(here)
+        gateway.clear_faults()
+        here.everything_is_due()
+        here.upload_until()
+        here.collect()
+        assert one_row("SELECT count(*) FROM tasks") == (20,)
+        assert "no work is taken" not in health_words(here)
+
+
+def health_words(here: Desk) -> str:
+    return judge(here.runtime.settings, facts_of(here.runtime.folder)).words
 
 
 def test_a_worker_has_the_same_name_after_a_restart(tmp_path: Path, gateway: ReferenceGateway) -> None:
@@ -233,8 +258,8 @@ def test_nothing_is_taken_while_intake_is_paused(here: Desk, gateway: ReferenceG
     assert one_row("SELECT count(*) FROM tasks") == (1,)
 
 
-def test_a_poisoned_queue_does_not_stop_uploads(here: Desk, gateway: ReferenceGateway) -> None:
-    gateway.enqueue({"poison": True, "platform": "demo"})
+def test_a_queue_that_fails_does_not_stop_uploads(here: Desk, gateway: ReferenceGateway) -> None:
+    broken = gateway.fault("500", endpoint="work")
     here.add(5)
     here.collect_until(lambda: here.breaker("work")["is_open"])
     here.collect(0.3)
@@ -242,7 +267,7 @@ def test_a_poisoned_queue_does_not_stop_uploads(here: Desk, gateway: ReferenceGa
     assert len(gateway.state.results) == 5
     assert here.breaker("work")["is_open"]
     assert 2 <= len(gateway.state.calls("work")) < 10  # backing off
-    gateway.state.remove_poison()
+    gateway.clear_faults(broken)
     gateway.enqueue(wire("after"))
     here.collect_until(lambda: not here.breaker("work")["is_open"])
     assert task("after")
@@ -414,17 +439,33 @@ def test_a_failed_task_that_is_handed_out_again_is_reported_again(here: Desk, ga
     here.books_are_right()
 
 
-@pytest.mark.parametrize("is_scraped", [False, True])
-def test_a_task_on_its_way_that_is_handed_out_again_is_closed_by_its_result_alone(
-    here: Desk, gateway: ReferenceGateway, is_scraped: bool
+@pytest.mark.parametrize("parcel", ["well", "missing"])
+@pytest.mark.parametrize("is_told_at_once", [False, True])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_task_on_its_way_that_is_handed_out_again_leaves_no_booking(
+    here: Desk, gateway: ReferenceGateway, site: DemoSite, parcel: str, is_told_at_once: bool, times: int
 ) -> None:
-    if is_scraped:
-        here.add(1, name="t-")
-    else:
-        taken(wire("t-1"))
-    taken(wire("t-1"))
-    assert one_row("SELECT count(*) FROM outbox WHERE topic = 'report_failure'") == (0,)
-    assert one_row("SELECT count(*) FROM tasks") == (1,)
+    place = site.parcels(1)[0] if parcel == "well" else site.odd_parcels()[0]
+    again = wire(target={name: place[name] for name in PLACE})
+    handed_out(gateway, *[again] * (1 + times))
+    here.collect()
+    if is_told_at_once:
+        here.upload_until()
+        assert gateway.state.bookings == {here.runtime.folder.worker_id(): {"t-1": 1}}
+    here.fetch_and_scrape()
+    here.upload_until()
+    assert gateway.state.bookings == {}
+    assert gateway.state.tasks["t-1"].state == ("completed" if parcel == "well" else "failed")
+    assert site.hits[f"/parcel/{place['parcel_id']}"] == 1
+    here.books_are_right()
+
+
+def test_a_failed_task_that_is_handed_out_twice_leaves_no_booking(here: Desk, gateway: ReferenceGateway) -> None:
+    handed_out(gateway, *[wire("t-1", platform="atlantis")] * 3)
+    here.collect()
+    here.upload_until()
+    assert len(gateway.state.calls("fail")) == 3
+    assert gateway.state.bookings == {}
 
 
 def test_a_report_for_a_task_that_is_handed_out_again_is_held_in_standalone_mode(

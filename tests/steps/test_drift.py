@@ -164,7 +164,7 @@ def test_a_person_may_release_the_uploads_alone(shelf: Shelf) -> None:
 def test_a_page_that_a_person_asks_for_is_fetched_all_the_same(shelf: Shelf) -> None:
     pause_marsh(shelf)
     (task_id,) = all_rows("SELECT task_id FROM outbox WHERE topic = 'fetch' AND state = 'held' LIMIT 1")[0]
-    drift.let_go(task_id)
+    drift.release_page(task_id)
     assert shelf.work() == 1
 
 
@@ -193,7 +193,7 @@ def test_what_waited_when_its_county_was_paused_is_not_begun_any_more(shelf: She
 def test_a_page_that_a_person_asks_for_is_not_held_again_before_it_is_fetched(shelf: Shelf) -> None:
     pause_marsh(shelf)
     (task_id,) = all_rows("SELECT task_id FROM outbox WHERE topic = 'fetch' AND state = 'held' LIMIT 1")[0]
-    drift.let_go(task_id)
+    drift.release_page(task_id)
     drift.hold_fetches([drift.place_of(place) for place in paused_places()])
     assert shelf.work() == 1
     assert all_rows("SELECT status FROM tasks WHERE task_id = ?", (task_id,)) == [("completed",)]

@@ -154,6 +154,7 @@ def test_an_unknown_platform_is_a_mistake_with_a_hint(node: Node) -> None:
     done = node.cli("reparse", "--platform", "qpulic")
     assert done.returncode == 2
     assert "Did you mean 'qpublic'?" in done.stderr
+    node.cli("init")
     known = node.cli("reparse", "--platform", "qpublic", "--since", "2026-11-16T10:47:11.065Z")
     assert known.returncode == 0, known.stderr
     assert "No stored page fits" in known.stdout

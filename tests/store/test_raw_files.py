@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,15 @@ def test_a_page_that_cannot_be_opened_for_want_of_files_is_not_damaged(folder: D
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert read_page(path, hashlib.sha256(_BODY).hexdigest()) == _BODY
+
+
+def test_a_large_page_that_does_not_pack_is_written_piece_by_piece(folder: DataFolder) -> None:
+    body = os.urandom(16_000_000)
+    tracemalloc.start()
+    try:
+        path = _store(folder, body=body)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 8_000_000
+    assert read_page(path, hashlib.sha256(body).hexdigest()) == body

@@ -28,8 +28,7 @@ def _control(call: Caller, method: str, path: str, value: Any = None) -> Any:
 def test_tasks_faults_commands_and_settings_are_taken_without_a_token(call: Caller) -> None:
     assert _control(call, "POST", "tasks", [task(1), task(2)])["task_ids"] == ["t-1", "t-2"]
     assert _control(call, "POST", "tasks", {"poison": True, "platform": "demo"}) == {"task_ids": [""]}
-    assert _control(call, "DELETE", "poison") == {"removed": 1}
-    _control(call, "POST", "settings", {"retry_without_tasks": 1})
+    _control(call, "POST", "settings", {"retry_without_tasks": 1, "sends_commands": True})
     assert call.work("other")["retry_after"] == 1
     _control(call, "POST", "commands", {"commands": ["pause"]})
     assert call.post("/internal/heartbeat", {}).json["commands"] == ["pause"]
@@ -73,9 +72,11 @@ def test_everything_received_can_be_asked_for(call: Caller) -> None:
     assert received["results"][0]["history"][0]["row"]["task_id"] == "t-1"
     assert received["raw_files"]["x.gz"]["size"] == 4
     assert received["tasks"]["t-1"]["state"] == "completed"
+    assert received["bookings"] == {}
     assert received["heartbeats"][0]["body"] == {"active_tasks": 1}
     assert _control(call, "GET", "received/workers")["worker-1"]["gone"] is False
     assert call.raw("GET", "/_control/raw/x.gz").body == b"page"
+    assert _control(call, "GET", "stored")["raw_files"] == {"x.gz": 4}
 
 
 def test_a_raw_file_and_its_result_can_be_put_in_order(call: Caller) -> None:
@@ -98,6 +99,7 @@ def test_reset_forgets_everything(call: Caller) -> None:
         ("POST", "faults", b'{"kind":"flood"}', 400),
         ("POST", "faults", b'{"kind":"hang","items":1}', 400),
         ("POST", "settings", b'{"colour":1}', 400),
+        ("POST", "commands", b'{"commands":["pause"]}', 400),
         ("POST", "tasks", b"[1]", 400),
         ("POST", "nothing", b"{}", 404),
         ("GET", "nothing", None, 404),

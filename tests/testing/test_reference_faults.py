@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lienworker.testing.gateway import ReferenceGateway
+from lienworker.testing.gateway import ReferenceGateway, Settings
 from lienworker.testing.gateway.faults import ENDPOINTS, KINDS, Fault
 from tests.harness.gateway_calls import Caller, item, items, task
 from tests.harness.node import wait_until
@@ -205,3 +205,8 @@ def test_every_fault_and_every_option_is_in_the_documentation() -> None:
     page = (Path(__file__).parents[2] / "docs" / "on-demand.md").read_text()
     options = {one.name for one in fields(Fault)} - {"id"}
     assert [name for name in sorted(KINDS | options | set(ENDPOINTS)) if f"`{name}`" not in page] == []
+
+
+def test_every_setting_is_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "on-demand.md").read_text()
+    assert [one.name for one in fields(Settings) if f"`{one.name}`" not in page] == []

@@ -43,10 +43,9 @@ def test_the_same_name_silently_overwrites_across_workers_too(call: Caller) -> N
 
 
 @pytest.mark.parametrize("metadata", [None, "", "  ", "not json"])
-def test_metadata_must_be_there_and_be_json(call: Caller, metadata: str | None) -> None:
-    reply = call.upload("x.gz", b"page", metadata)
-    assert reply.status == 400
-    assert reply.text
+def test_a_strict_one_wants_metadata_that_is_json(call: Caller, metadata: str | None) -> None:
+    call.gateway.configure(strict=True)
+    assert call.upload("x.gz", b"page", metadata).status == 400
     assert not call.gateway.state.raw_files
 
 
@@ -147,11 +146,14 @@ WRONG = {
     "numeric hash": {"raw_html_hash": 5},
     "time without a zone": {"scraped_at": "2026-01-02T03:04:05"},
     "time with a space": {"scraped_at": "2026-01-02 03:04:05Z"},
-    "time in another zone": {"scraped_at": "2026-01-02T03:04:05+02:00"},
     "time without seconds": {"scraped_at": "2026-01-02T03:04Z"},
     "impossible time": {"scraped_at": "2026-13-02T03:04:05Z"},
     "small z": {"scraped_at": "2026-01-02T03:04:05z"},
     "number as time": {"scraped_at": 1767322800},
+}
+WRONG_FOR_A_STRICT_ONE = {
+    "time in another zone": {"scraped_at": "2026-01-02T03:04:05+02:00"},
+    "a comma in the time": {"scraped_at": "2026-01-02T03:04:05,5Z"},
     "no time": {"scraped_at": None},
 }
 
@@ -160,8 +162,15 @@ WRONG = {
 def test_one_wrongly_typed_item_rejects_the_whole_batch_without_detail(call: Caller, change: dict[str, Any]) -> None:
     reply = call.post("/internal/results", [item("P-1"), item("P-2") | change, item("P-3")])
     assert reply.status == 400
-    assert reply.text == "invalid request body\n"
+    assert reply.text == "invalid JSON\n"
     assert not call.gateway.state.results
+
+
+@pytest.mark.parametrize("change", WRONG_FOR_A_STRICT_ONE.values(), ids=WRONG_FOR_A_STRICT_ONE.keys())
+def test_a_strict_one_wants_utc(call: Caller, change: dict[str, Any]) -> None:
+    assert call.post("/internal/results", [item() | change]).status == 200
+    call.gateway.configure(strict=True)
+    assert call.post("/internal/results", [item() | change]).status == 400
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b"7", b"[1]", b'["x"]', b"[", b'[{"data":{"x":NaN}}]', b"[" * 50_000])

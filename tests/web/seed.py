@@ -23,10 +23,11 @@ RAW = f"""<!doctype html><html><head><title>County</title>
 <link rel="preconnect" href="http://evil.example"><base href="http://evil.example/">
 <script src="http://evil.example/x.js"></script><script>parent.document.title="owned"</script>
 <style>body {{ background: url(http://evil.example/b.png) }}</style></head>
-<body onload="parent.document.title='owned'"><h1>Parcel 7</h1>{EVIL}
+<body onload="parent.document.title='owned'"><h1>Parcel 7</h1><p>Site: 1 =MAIN ST</p>{EVIL}
 <form action="http://evil.example/"><input name="q"><button>Go</button></form>
 <iframe src="http://evil.example/"></iframe><img src="http://evil.example/p.png"><a href="javascript:alert(1)">l</a>
 </body></html>"""
+DOUBTS = [{"check": "code_in_text", "field": "owner_name", "detail": f"OWNER {EVIL}"}]
 COMPLETED, FAILED, PARKED = "task-done", "task-failed", "task-parked"
 
 
@@ -34,14 +35,15 @@ def seed(root: Path) -> DataFolder:
     """Writes through the store's own functions, and leaves the database closed."""
     configure("ondemand")
     folder = open_store(root)
+    paths = {}
     for name in (COMPLETED, FAILED, PARKED):
         place = {"platform": "demo", "state": "FL", "county": "Dixie", "parcel_id": f"7-{name}"}
         register_task(NewTask("local_file", f"http://county.example/{name}", task_id=name, **place))
-        _page(folder, name)
+        paths[name] = _page(folder, name)
     with write("seed"):
         execute("UPDATE outbox SET state = 'delivered', finished_at = ? WHERE topic = 'fetch'", (now_ms(),))
         for name in (COMPLETED, PARKED):
-            _result(name)
+            _result(name, paths[name])
             tasks.mark_completed(name)
         tasks.mark_failed(FAILED, "captcha", f"The page says {EVIL}")
         _parked_rows()
@@ -50,7 +52,7 @@ def seed(root: Path) -> DataFolder:
     return folder
 
 
-def _page(folder: DataFolder, name: str) -> None:
+def _page(folder: DataFolder, name: str) -> str:
     page = write_aside(folder, PageKey("demo", "FL", "Dixie", name, name), RAW.encode(), "text/html")
     put_in_place([page])
     path = str(page.path.relative_to(folder.root))
@@ -61,14 +63,15 @@ def _page(folder: DataFolder, name: str) -> None:
                 None, None, rfc3339(), 120,
             )
         )  # fmt: skip
+    return path
 
 
-def _result(name: str) -> None:
+def _result(name: str, path: str) -> None:
     data = {"owner_name": f"OWNER {EVIL}", "total_due": 12.5, "property_address": "1 =MAIN ST"}
     save_result(
         NewResult(
-            name, 1, f"7-{name}", "demo", "FL", "Dixie", data, f"pending/{name}.json", "raw/x", "0" * 64, rfc3339(),
-            "demo/1", rfc3339(), 4,
+            name, 1, f"7-{name}", "demo", "FL", "Dixie", data, f"pending/{name}.json", path, "0" * 64, rfc3339(),
+            "demo/1", rfc3339(), 4, doubts=DOUBTS if name == COMPLETED else (),
         )
     )  # fmt: skip
 

@@ -176,11 +176,11 @@ def test_a_raw_page_that_is_built_to_be_slow_holds_nobody_up(seeded: Node) -> No
     make_raw_page(seeded.data, COMPLEX)
     with monitor(seeded) as here, ThreadPoolExecutor(1) as thread:
         rendering = thread.submit(here.ask, "/tasks/complex/page/rendered")
-        wait_until(lambda: seeded.processes("lienworker.web.taming"), what="the child")
+        wait_until(lambda: seeded.processes("lienworker.web.sanitizer"), what="the child")
         for path in ("/tasks/complex/page", "/tasks/complex/page/text", "/tasks"):
             assert here.ask(path).status == 200
         assert not rendering.done(), "the others were answered meanwhile"
         reply = rendering.result(60)
         assert reply.status == 200
         assert "too complex" in reply.text
-        assert not seeded.processes("lienworker.web.taming"), "the child is gone"
+        assert not seeded.processes("lienworker.web.sanitizer"), "the child is gone"

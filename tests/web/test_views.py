@@ -151,7 +151,7 @@ def test_a_result_whose_raw_file_was_discarded_is_not_replayed(here: Monitor, se
     for chosen in ("state=parked&reason=raw_discarded", f"id={row_id}"):
         refused = here.ask(f"/act/outbox/replay?{chosen}")
         assert refused.status == 409
-        assert "raw file was discarded" in refused.text
+        assert "their page was discarded" in refused.text
     assert "Replay 1 row?" in here.ask("/act/outbox/replay?state=parked&fingerprint=f1").text
     assert act(here, "/act/outbox/replay", state="parked", fingerprint="f1", n="1").status == 303
     assert seeded.sql("SELECT state, count(*) FROM outbox WHERE topic LIKE 'upload%' GROUP BY 1") == [
@@ -201,7 +201,7 @@ def test_a_release_in_standalone_leaves_rows_with_what_standalone_holds(node: No
     with monitor(node) as here:
         asked = here.ask("/act/outbox/release?state=held&reason=operator")
         assert "lienworker outbox replay" in asked.text
-        assert "as soon as can be" not in asked.text
+        assert "as soon as possible" not in asked.text
         assert here.ask("/act/outbox/release", "POST", data=fields_of(asked.text)).status == 303
         sql = "SELECT state, reason, count(*) FROM outbox WHERE topic = 'upload_raw' GROUP BY 1, 2"
         assert node.sql(sql) == [("held", "standalone", 3)]
@@ -324,6 +324,7 @@ def test_heartbeats_that_the_gateway_does_not_take_are_a_warning_and_its_wishes_
     from lienworker.testing.gateway import reference_gateway
 
     with reference_gateway() as gateway:
+        gateway.configure(sends_commands=True)
         gateway.command("dance <b>")
         node.settings |= {"GATEWAY_URL": gateway.url, "GATEWAY_TOKEN": gateway.token, "LIENWORKER_HEARTBEAT": "1"}
         process = node.start("up", LIENWORKER_WEB_PORT="0")
@@ -532,3 +533,25 @@ def test_the_stream_tells_of_news_and_is_silent_otherwise(here: Monitor, seeded:
     hello, *news = asyncio.run(listen())
     assert b"hello" in hello
     assert all(b"news" in each for each in news), news
+
+
+def test_a_doubtful_result_is_marked_listed_and_explained(here: Monitor) -> None:
+    doubtful = here.ask("/api/results?doubtful=True").json["rows"]
+    assert [row["task_id"] for row in doubtful] == [COMPLETED]
+    assert doubtful[0]["doubts"][0]["check"] == "code_in_text"
+    assert len(here.ask("/api/results").json["rows"]) == 2
+    listed = here.ask("/results").text
+    assert listed.count("<b>doubtful</b>") == 1
+    told = here.ask(f"/tasks/{COMPLETED}").text
+    assert "<b>code_in_text</b> owner_name: OWNER &lt;script&gt;" in told
+    assert "Doubts" not in here.ask(f"/tasks/{PARKED}").text
+
+
+def test_the_page_of_a_result_says_where_its_values_stand_when_asked(here: Monitor) -> None:
+    plain = here.ask(f"/tasks/{COMPLETED}/page").text
+    assert "origins=1" in plain
+    assert "As it stands" not in plain
+    asked = here.ask(f"/tasks/{COMPLETED}/page?origins=1").text
+    assert '<th scope="row">property_address</th><td>1 =MAIN ST</td><td class="wide">Site: 1 =MAIN ST</td>' in asked
+    assert "page /html/body/p" in asked
+    assert "No result was made from this page" in here.ask(f"/tasks/{FAILED}/page?origins=1").text

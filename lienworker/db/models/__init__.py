@@ -1,7 +1,7 @@
 """The tables as Peewee models: what each row is, and what each field means.
 
-Queries for people and for reports are written with these. Hot paths (claims, closing, registration, the looks of the
-relay) use plain SQL: building a query object takes 50 to 100 µs, more than many of them take to run.
+Queries for people and for reports are written with these. Hot paths (claims, transitions, registration, the relay's
+checks) use plain SQL: building a query object takes 50 to 100 µs, more than many of them take to run.
 
 The migrations make the tables; a test compares every column of every table with the fields here.
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from lienworker.db.models.base import Base, SchemaVersion, dicts, tuples
 from lienworker.db.models.outbox import Attempt, Breaker, DeliveredParcel, Host, OutboxRow, Pause, Turn, Worker
-from lienworker.db.models.records import Action, DoomedFile, Fact, FieldHistory, Import, Run, RunPage
+from lienworker.db.models.records import Action, Fact, FieldHistory, Import, PendingDelete, Run, RunPage
 from lienworker.db.models.tallies import Backlog, Counter, FailedTasks, Rollup, SetAside, Tally, WaitingSince
 from lienworker.db.models.work import Page, Result, Task
 
@@ -26,7 +26,6 @@ __all__ = [
     "Breaker",
     "Counter",
     "DeliveredParcel",
-    "DoomedFile",
     "Fact",
     "FailedTasks",
     "FieldHistory",
@@ -35,6 +34,7 @@ __all__ = [
     "OutboxRow",
     "Page",
     "Pause",
+    "PendingDelete",
     "Result",
     "Rollup",
     "Run",

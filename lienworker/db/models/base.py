@@ -27,13 +27,13 @@ class SchemaVersion(Base):
 
 
 def dicts(query: BaseQuery) -> Iterator[dict[str, Any]]:
-    """Return the rows of a query as dictionaries, one by one: for listings and exports of any length.
+    """Return the rows of a query as dictionaries, one at a time: for listings and exports of any length.
 
-    Peewee makes the statement; the values and their order are SQLite's own.
+    Peewee builds the statement; the values and their order are SQLite's own.
     """
     return dict_rows(*query.sql())
 
 
 def tuples(query: BaseQuery) -> Iterator[Any]:
-    """Return the rows of a query as tuples, one by one."""
+    """Return the rows of a query as tuples, one at a time."""
     return execute(*query.sql())

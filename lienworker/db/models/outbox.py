@@ -1,4 +1,4 @@
-"""The outbox, and what decides when a row of it may go: hosts, breakers, pauses, workers."""
+"""The outbox, and what decides when one of its rows may be worked on: hosts, breakers, pauses, workers."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from lienworker.db.models.base import Base
 
 
 class OutboxRow(Base):
-    """One step that is to be done for a task, and where it stands (`Topic` and `State` in outbox.states)."""
+    """One step to do for a task, and where it stands (`Topic` and `State` in outbox.states)."""
 
     id = AutoField()
     topic = TextField()
     task_id = TextField(null=True)
     generation = IntegerField()
-    host = TextField(default="")  # of a fetch; after a blank the proxy, where the task has its own
+    host = TextField(default="")  # of a fetch; followed by a space and the proxy where the task has its own
     queue = TextField()
     priority = IntegerField()
     rank = IntegerField(null=True)  # generated from queue and priority: 1..4 urgent, 11..14 default
-    payload = TextField(null=True)  # what a report says, as an object
+    payload = TextField(null=True)  # what a report says, as a JSON object
     state = TextField()
     due_at = IntegerField()
     attempts = IntegerField(default=0)
-    alone = IntegerField(default=0)  # flag: a holder died with it, so it is claimed without neighbors
-    lease_token = TextField(null=True)  # the holder and the number of its claim
+    alone = IntegerField(default=0)  # flag: the process that held it died, so it is claimed in isolation
+    lease_token = TextField(null=True)  # the id of the holder and the number of its claim
     lease_until = IntegerField(null=True)
     message_id = TextField(null=True)  # the last message that led to a claim
     reason = TextField(null=True)
     fingerprint = TextField(null=True)  # the same for the same error on many rows
     created_at = IntegerField()
     finished_at = IntegerField(null=True)
-    parcel_key = TextField(null=True)  # whose result an upload carries: these keep their order
+    parcel_key = TextField(null=True)  # the parcel of an upload: uploads of one parcel keep their order
     blame = IntegerField(default=0)  # how often it failed while others went through
     seen_successes = IntegerField(null=True)  # Breaker.successes when it last failed
 
@@ -39,7 +39,7 @@ class OutboxRow(Base):
 
 
 class Attempt(Base):
-    """A try of a step that failed."""
+    """A failed try of a step."""
 
     id = AutoField()
     outbox_id = IntegerField()
@@ -57,15 +57,15 @@ class Host(Base):
     """A site, and when it may be asked again."""
 
     host = TextField(primary_key=True)
-    delay = FloatField(null=True)  # seconds between two requests, as the platform asks; NULL: the setting's
-    concurrency = IntegerField(null=True)  # open requests; NULL: the setting's
+    delay = FloatField(null=True)  # seconds between two requests, as the platform asks; NULL: as the settings say
+    concurrency = IntegerField(null=True)  # open requests; NULL: as the settings say
     next_allowed_at = IntegerField(default=0)
     cooling_until = IntegerField(default=0)
     failures_in_a_row = IntegerField(default=0)
     failing_since = IntegerField(null=True)
-    reason = TextField(null=True)  # why it cools
-    robots_delay = FloatField(null=True)  # seconds, as robots.txt asks: the longer one counts
-    served = IntegerField(default=0)  # fetches that went well, ever
+    reason = TextField(null=True)  # why it is cooling
+    robots_delay = FloatField(null=True)  # seconds, as robots.txt asks: the longer of the two applies
+    served = IntegerField(default=0)  # successful fetches, ever
     failed = IntegerField(default=0)
 
     class Meta:
@@ -82,12 +82,12 @@ class Breaker(Base):
     retry_at = IntegerField(default=0)  # when the next probe may go out, or when this one counts as lost
     failures = IntegerField(default=0)  # in a row
     successes = IntegerField(default=0)  # ever
-    recent_tries = FloatField(default=0)  # first tries of rows, fading: how lossy the way is
+    recent_tries = FloatField(default=0)  # first tries of rows, with older ones fading: how lossy the connection is
     recent_failures = FloatField(default=0)
     kind = TextField(null=True)
     words = TextField(null=True)
     since = TextField(null=True)
-    last_calls = TextField(default="")  # a letter for each, the newest last
+    last_calls = TextField(default="")  # one letter per call, the newest last
     last_call_at = IntegerField(default=0)
 
     class Meta:
@@ -109,7 +109,7 @@ class DeliveredParcel(Base):
 
 
 class Pause(Base):
-    """Why a lane rests."""
+    """Why a lane is paused."""
 
     lane = TextField()  # intake, fetch or upload
     cause = TextField()
@@ -123,15 +123,15 @@ class Pause(Base):
 
 
 class Worker(Base):
-    """A process that may hold leases."""
+    """A process that may hold leases (outbox.leases.WorkerLease)."""
 
     holder = TextField(primary_key=True)
     kind = TextField()
     pid = IntegerField()
     slots = IntegerField()  # batches that it works on at once
-    beat = IntegerField(default=0)  # counts up while it lives
+    beat = IntegerField(default=0)  # counts up while the process lives
     started_at = TextField()
-    seen_at = TextField()  # for people; leases go by the beat
+    seen_at = TextField()  # for people; leases depend on the beat
 
     class Meta:
         table_name = "workers"
@@ -139,7 +139,7 @@ class Worker(Base):
 
 
 class Turn(Base):
-    """Who does what only one process may do."""
+    """Which process does what only one process may do at a time."""
 
     name = TextField(primary_key=True)
     holder = TextField()

@@ -1,4 +1,4 @@
-"""What people did, what parsers gave, and what is remembered."""
+"""What people did, what parsers returned, and what is remembered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lienworker.db.models.base import Base
 
 
 class Import(Base):
-    """A file that was imported, and what its rows came to."""
+    """A file that was imported, and the counts of its rows."""
 
     id = AutoField()
     name = TextField()
@@ -27,7 +27,7 @@ class Import(Base):
 
 
 class Action(Base):
-    """Who did what by hand, and to how many."""
+    """What a person did by hand, and to how many rows."""
 
     id = AutoField()
     at = TextField()
@@ -41,7 +41,7 @@ class Action(Base):
 
 
 class Fact(Base):
-    """A small thing that must survive a restart."""
+    """A small value that must survive a restart."""
 
     name = TextField(primary_key=True)
     value = TextField()
@@ -52,11 +52,11 @@ class Fact(Base):
         without_rowid = True
 
 
-class DoomedFile(Base):
-    """A raw file that is to be removed: no row needs it any more."""
+class PendingDelete(Base):
+    """A raw file to remove: no row needs it any more."""
 
     path = TextField(primary_key=True)
-    name = TextField()  # the parcel's or the task's id, from which the file's name was made
+    name = TextField()  # the parcel's or the task's id, from which the file name was made
 
     class Meta:
         table_name = "doomed_files"
@@ -71,7 +71,7 @@ class Run(Base):
     what = TextField()  # which pages, in words
     started_at = TextField()
     finished_at = TextField(null=True)
-    versions = TextField(default="{}")  # platform: version, as an object
+    versions = TextField(default="{}")  # platform: version, as a JSON object
     pages = IntegerField(default=0)
     changed = IntegerField(default=0)
     unchanged = IntegerField(default=0)
@@ -82,7 +82,7 @@ class Run(Base):
 
 
 class RunPage(Base):
-    """What one page gave in a run."""
+    """What the parser made of one page in a run."""
 
     run_id = IntegerField()
     task_id = TextField()
@@ -90,8 +90,8 @@ class RunPage(Base):
     state = TextField(null=True)
     county = TextField(null=True)
     parcel_id = TextField(null=True)
-    reason = TextField(null=True)  # why it gave no record
-    data = BlobField(null=True)  # the record: JSON, compressed by zlib
+    reason = TextField(null=True)  # why there is no record
+    data = BlobField(null=True)  # the record: JSON, compressed with zlib
 
     class Meta:
         table_name = "run_pages"
@@ -100,18 +100,19 @@ class RunPage(Base):
 
 
 class FieldHistory(Base):
-    """How often each field was there in a county's pages: what the drift guard goes by."""
+    """How often each field was present in a county's pages: the evidence of the drift guard."""
 
     platform = TextField()
     state = TextField()
-    county = TextField()  # (host) where it is not known
+    county = TextField()  # (host) where the county is not known
     recent = TextField(default="[]")  # the newest pages, oldest first: numbers whose bits are fields
     pages = IntegerField(default=0)  # those before them
-    counts = TextField(default="{}")  # in how many of these each field was there
-    paused_at = TextField(null=True)  # set while the guard keeps the county back
+    counts = TextField(default="{}")  # in how many of these each field was present
+    paused_at = TextField(null=True)  # set while the guard holds the county
     words = TextField(null=True)
     sample_task = TextField(null=True)
     sample_path = TextField(null=True)
+    ranges = TextField(default="{}")  # how large areas and values are: [pages, mean, squares] of the logarithms
 
     class Meta:
         table_name = "field_history"

@@ -1,4 +1,4 @@
-"""What triggers and counters keep, so that looking costs the same at a million rows."""
+"""What triggers and counters maintain, so that a count costs the same at a million rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Backlog(Base):
 
 
 class WaitingSince(Base):
-    """What waits, by the minute in which it came."""
+    """What waits, by the minute in which it was added."""
 
     topic = TextField()
     host = TextField()
@@ -52,7 +52,7 @@ class Tally(Base):
 
 
 class Counter(Base):
-    """Outbox rows ever added and purged, kept by the code that does it: the balance is checked against them."""
+    """Outbox rows ever added and purged, kept by the code that does it: the balance is checked against these."""
 
     name = TextField()  # added or purged
     topic = TextField()
@@ -65,13 +65,13 @@ class Counter(Base):
 
 
 class Rollup(Base):
-    """What happened, by minute; folded into hours and in the end into minute 0, which is "ever"."""
+    """What happened, by minute; folded into hours and eventually into minute 0, which means "ever"."""
 
     name = TextField()
     key = TextField()
     minute = IntegerField()
     n = IntegerField()  # how often, or a level (`disk_free_mb`)
-    total = IntegerField(default=0)  # of what was measured: bytes, ms or s
+    total = IntegerField(default=0)  # the sum of what was measured: bytes, ms or s
 
     class Meta:
         table_name = "rollups"
@@ -80,7 +80,7 @@ class Rollup(Base):
 
 
 class SetAside(Base):
-    """Held and parked rows, the same error on many of them as one line."""
+    """Held and parked rows, grouped: one line for the same error on many of them."""
 
     state = TextField()
     topic = TextField()

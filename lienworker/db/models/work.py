@@ -1,4 +1,4 @@
-"""What is to be scraped, and what came of it: tasks, pages, results."""
+"""What is to be scraped, and its outcome: tasks, pages, results."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from lienworker.db.models.base import Base
 
 
 class Task(Base):
-    """A parcel's page that is to be scraped, and how far that is."""
+    """A parcel's page to scrape, and its status."""
 
-    task_id = TextField(primary_key=True)  # the hub's, or `p-` and a hash of the address
-    source = TextField()  # a word of store.tasks.Source
+    task_id = TextField(primary_key=True)  # the hub's id, or `p-` and a hash of the address
+    source = TextField()  # a value of store.tasks.Source
     platform = TextField(null=True)  # NULL until a page has shown it
-    state = TextField(null=True)  # of the US, as two letters
+    state = TextField(null=True)  # US state, two letters
     county = TextField(null=True)
     parcel_id = TextField(null=True)
     url = TextField(null=True)  # '' where it was lost with a damaged database
-    target_json = TextField(default="{}")  # what else the task asks for, as an object
+    target_json = TextField(default="{}")  # what else the task asks for, as a JSON object
     queue = TextField(default="default")  # urgent or default
     priority = IntegerField(default=3)  # 1 (first) to 4
-    status = TextField(default="pending")  # a word of store.tasks.STATUSES
-    generation = IntegerField(default=1)  # counts retries and refreshes; pages, results and steps carry it
+    status = TextField(default="pending")  # one of store.tasks.STATUSES
+    generation = IntegerField(default=1)  # see store.tasks.start_generation; pages, results and rows carry it
     attempts = IntegerField(default=0)  # tries in this generation
-    reason = TextField(null=True)  # why the last try failed, as a short word
-    last_error = TextField(null=True)  # and in a sentence
-    import_id = IntegerField(null=True)  # the import that answers for it
-    created_at = TextField()  # by the hub's clock, where it came from there
+    reason = TextField(null=True)  # why the last try failed, as a keyword
+    last_error = TextField(null=True)  # the same in a sentence
+    import_id = IntegerField(null=True)  # the import that it is counted under
+    created_at = TextField()  # by the hub's clock for the hub's tasks
     received_at = TextField()
     updated_at = TextField()
-    completed_at = TextField(null=True)  # when it ended, also when it failed
+    completed_at = TextField(null=True)  # when it ended, even if it failed
     expires_at = TextField(null=True)
-    proxy = TextField(null=True)  # the task's own, with credentials: never shown
+    proxy = TextField(null=True)  # of this task only, with credentials: never shown
 
     class Meta:
         table_name = "tasks"
@@ -43,17 +43,17 @@ class Page(Base):
     task_id = TextField()
     generation = IntegerField()
     path = TextField()
-    sha256 = TextField()  # of the bytes before compression, in hex
-    size = IntegerField()  # bytes before compression
+    sha256 = TextField()  # of the uncompressed bytes, in hex
+    size = IntegerField()  # uncompressed bytes
     url = TextField()  # after redirects
-    status = IntegerField()  # of HTTP
+    status = IntegerField()  # the HTTP status
     content_type = TextField()
     charset = TextField(null=True)
     etag = TextField(null=True)
     last_modified = TextField(null=True)
     fetched_at = TextField()
     fetch_ms = IntegerField()
-    purged_at = TextField(null=True)  # when its file was let go of
+    purged_at = TextField(null=True)  # when its file was purged
     part = TextField(default="page")  # `page` where a task has one page
 
     class Meta:
@@ -62,7 +62,7 @@ class Page(Base):
 
 
 class Result(Base):
-    """What a task's page said; a newer result takes the older one's row."""
+    """What a task's page said; a newer result replaces the older one's row."""
 
     task_id = TextField(primary_key=True)
     generation = IntegerField()
@@ -70,19 +70,20 @@ class Result(Base):
     platform = TextField()
     state = TextField(null=True)
     county = TextField(null=True)
-    data = TextField()  # the record, as an object
+    data = TextField()  # the record, as a JSON object
     json_path = TextField(null=True)  # the file in pending/, until it is delivered or archived
-    html_path = TextField(null=True)  # the raw page; NULL for a result that no page is behind
+    html_path = TextField(null=True)  # the raw page; NULL for a result without a page
     raw_sha256 = TextField()  # of that page
     fetched_at = TextField()
-    confirmed_at = TextField(null=True)  # when the site last said that nothing has changed
+    confirmed_at = TextField(null=True)  # when the site last said that the page had not changed
     parser_version = TextField()
     scraped_at = TextField()
     parse_duration_ms = IntegerField()
     synced = IntegerField(default=0)  # flag: the hub has it
     sync_attempts = IntegerField(default=0)
     last_error = TextField(null=True)
-    stays_here = IntegerField(default=0)  # flag: a list of parcels, which is not to be delivered
+    stays_here = IntegerField(default=0)  # flag: a list of parcels, which is never delivered
+    doubts = TextField(null=True)  # what a person would doubt in it, as a list of objects; never sent
 
     class Meta:
         table_name = "results"

@@ -6,7 +6,6 @@
     client           one method a route; never raises for what the network or the Gateway can do
     transport        one HTTP exchange, bounded in time and size
     bisect           a doubtful batch of results, split until the result of each item is known
-    outcome  what became of one result
 
 Nothing here touches the database or the environment: everything comes in as arguments.
 """

@@ -1,4 +1,4 @@
-"""A doubtful batch of results, taken apart until it is known what became of each item.
+"""A doubtful batch of results, bisected until the outcome of each item is known.
 
 Only `inserted + updated == sent` proves anything, and only for a batch as a whole. So items are sent again in other
 groups until each is either in a group that was stored entirely, or has failed all by itself.
@@ -44,7 +44,7 @@ MOST_LIFELESS = 10
 
 
 async def deliver(items: Sequence[Item], submit: Submit) -> list[DeliveryResult]:
-    """Sends all items and returns their outcomes, in their order. An item proven stored is never sent again."""
+    """Send all items and return their outcomes, in their order. An item proven stored is never sent again."""
     delivery = _Delivery(items)
     while (group := delivery.next_group()) is not None:
         delivery.learn(group, await submit([items[n] for n in group.members]))
@@ -52,7 +52,7 @@ async def deliver(items: Sequence[Item], submit: Submit) -> list[DeliveryResult]
 
 
 async def deliver_in_parts(items: Sequence[Item], submit: Submit) -> list[DeliveryResult]:
-    """The same, and if a call with many items breaks in a way that one of them could cause, their halves are tried.
+    """Deliver, and try the halves of a batch whose call broke in a way that one of its items could cause.
 
     A half that goes through shows that the destination lives; the other one is then looked into until the item is
     found. If neither goes through, it is the destination: three calls instead of one.
@@ -71,7 +71,7 @@ async def deliver_in_parts(items: Sequence[Item], submit: Submit) -> list[Delive
 
 
 async def _find_it(items: Sequence[Item], outcomes: list[DeliveryResult], submit: Submit) -> list[DeliveryResult]:
-    """The destination lives, and these items broke a call: one of them may be the one."""
+    """Find the item that breaks calls among these; the destination is known to answer."""
     if len(items) == 1:
         outcome = outcomes[0]
         is_it = isinstance(outcome, Undecided) and outcome.cause.perhaps_the_row
@@ -82,12 +82,12 @@ async def _find_it(items: Sequence[Item], outcomes: list[DeliveryResult], submit
 
 
 def _perhaps_one_of_them(outcome: DeliveryResult) -> bool:
-    """Not where the destination asked for a pause: then the next call has to wait, whoever it was."""
+    """Say whether one item could be the cause; not where the destination asked for a pause, which is for all."""
     return isinstance(outcome, Undecided) and outcome.cause.perhaps_the_row and outcome.cause.retry_after is None
 
 
 def _lives(outcomes: Sequence[DeliveryResult]) -> bool:
-    """Whether anything in here was answered as the contract says."""
+    """Say whether any of these was answered as the contract says."""
     return any(not isinstance(outcome, Undecided) for outcome in outcomes)
 
 
@@ -129,7 +129,7 @@ class _Delivery:
     # Choosing whom to send
 
     def next_group(self) -> _Group | None:
-        """The next group to send; None at the end."""
+        """Return the next group to send; None at the end."""
         if self._cause is not None:
             return None
         doubtful = len(self._failed_alone) >= COUPLE
@@ -140,7 +140,7 @@ class _Delivery:
         return self._next_unknown() or self._all_likely()
 
     def _sign_of_life_wanted(self, doubtful: bool) -> _Group | None:
-        """Nothing was stored lately. Whoever is likeliest to be stored goes first."""
+        """Choose the group that is likeliest to be stored, since nothing was stored lately."""
         if self._witnesses_failed >= MANY_WITNESSES:
             return self._blame_destination()
         if self._likely:
@@ -158,7 +158,7 @@ class _Delivery:
         return self._blame_destination()
 
     def _witness(self) -> _Group:
-        """One that is very likely stored. If even that fails, all of them: names may lie about some, not about all."""
+        """Choose an item that is very likely stored; if even that fails, all of them: names lie about some, not all."""
         if not self._witnesses_failed:
             return _Group([self._likely.pop()], witness=True)
         members, self._likely = self._likely, []
@@ -168,7 +168,7 @@ class _Delivery:
         return _Group([self._suspects.popleft()]) if self._suspects else None
 
     def _all_suspects(self) -> _Group:
-        """The last place where a sign of life may be: names can lie, and not all of them need be bad."""
+        """Choose all suspects, the last place for a sign of life: names can lie, and not all of them need be bad."""
         members, self._suspects = list(self._suspects), deque()
         return _Group(members)
 
@@ -264,7 +264,7 @@ class _Delivery:
             self._look_closer(_Group(rest, reply.failed - len(named)))
 
     def _learn_innocence(self, n: int) -> None:
-        """A suspect was stored when sent alone: what made it suspect proves nothing about the others either."""
+        """Clear those suspected for the same reason as an item that was stored when sent alone."""
         if n in self._named_once and self._names_can_be_trusted:
             self._names_can_be_trusted = False
             self._wait(_Group(self._likely))
@@ -280,7 +280,7 @@ class _Delivery:
         return [n for n, prefix in prefixes.items() if any(error.startswith(prefix) for error in errors)]
 
     def _sign_of_life(self) -> None:
-        """Something was stored: what failed alone before did so by itself, and what failed in company is suspect."""
+        """Blame what failed alone for it, and suspect what failed in company, now that something was stored."""
         self._alive = True
         self._outcomes.update((n, FailedAlone(words)) for n, words in self._failed_alone.items())
         self._failed_alone.clear()
@@ -292,14 +292,14 @@ class _Delivery:
     # Where unsettled items wait
 
     def _look_closer(self, group: _Group) -> None:
-        """At least one of them is bad."""
+        """Put away a group of which at least one item is bad."""
         if group.owed >= len(group) or len(group) == 1:
             self._suspects.extend(group.members)
         else:
             self._dirty.append(group)
 
     def _wait(self, group: _Group) -> None:
-        """Nothing is known about them; small groups travel together as far as refusals have not taught otherwise."""
+        """Put away a group of which nothing is known; small ones are sent together, as far as refusals allow."""
         if group.members and group.owed >= len(group):
             self._suspects.extend(group.members)
         elif self._unknown and len(self._unknown[-1]) + len(group) <= self._largest:
@@ -309,7 +309,7 @@ class _Delivery:
             self._unknown.append(group)
 
     def outcomes(self) -> list[DeliveryResult]:
-        """One for each item; whatever was not settled is undecided."""
+        """Return one for each item; what was not settled is undecided."""
         alive_to_the_end = self._alive and self._cause is None
         words = next(iter(self._failed_alone.values()), "")
         cause = self._cause or Unavailable(Kind.FAILED, f"nothing was stored: {words}")

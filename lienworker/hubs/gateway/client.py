@@ -30,6 +30,7 @@ from lienworker.hubs.gateway.transport import (
     UploadForm,
     counted,
     judge_status,
+    log_call,
     said,
     upload_form,
 )
@@ -44,7 +45,12 @@ LARGEST_CAPACITY = 100
 _LARGEST_REPLIES = {"gateway_work": 16 * MEBIBYTE, "gateway_results": MEBIBYTE, "gateway_heartbeat": MEBIBYTE // 4}
 _JSON = {"Content-Type": "application/json"}
 _NOTHING: Mapping[str, str] = {}
-_UNCLOSABLE = Refused(None, "this task id cannot be closed by URL", "cannot_be_closed_by_url")
+_UNCLOSABLE = Refused(
+    None,
+    "a task cannot be closed by URL if its id is empty, is . or .., or has a / or half a character in it: it stays"
+    " booked at the Gateway until it is taken out of its Redis by hand (see docs/operations.md)",
+    "cannot_be_closed_by_url",
+)
 
 T = TypeVar("T")
 
@@ -79,7 +85,7 @@ class TokenReply:
 
 
 class GatewayClient:
-    """Speaks to one Gateway as one worker. Use it as an async context manager, or `close()` it."""
+    """Calls to one Gateway as one worker. Use it as an async context manager, or `close()` it."""
 
     def __init__(
         self,
@@ -90,7 +96,7 @@ class GatewayClient:
         timeouts: Timeouts | None = None,
         max_reply_bytes: int = 16 * MEBIBYTE,
     ) -> None:
-        """Raises OperatorError for an address, token or worker id that cannot go into a request."""
+        """Raise OperatorError for an address, token or worker id that cannot go into a request."""
         self._base = _checked_base(base_url)
         self._headers = {
             "X-Worker-Token": _header_value("the Gateway token", token),
@@ -121,7 +127,10 @@ class GatewayClient:
 
     @counted("work")
     async def work(self, capacity: int, platforms: Sequence[str]) -> Outcome[WorkReply]:
-        """Takes tasks. With no capacity or no platform nothing is asked: the Gateway would hand out its own choice."""
+        """Take tasks; a platform that is named n times brings up to n tasks of each priority.
+
+        With no capacity or no platform nothing is asked: the Gateway would hand out its own choice.
+        """
         if capacity < 1 or not platforms:
             return Accepted(WorkReply((), RETRY_WITHOUT_TASKS))
         query = [("capacity", str(min(capacity, LARGEST_CAPACITY))), *(("platforms", name) for name in platforms)]
@@ -139,16 +148,16 @@ class GatewayClient:
         return outcome
 
     async def _large_work(self, exchange: Exchange) -> Outcome[WorkReply]:
-        """Reads it in a thread: the loop has pages and uploads to attend to. What arrived whole is kept here, too."""
+        """Read it in a thread, since the loop has other calls to attend to. What arrived whole is kept here, too."""
         is_cut = exchange.broken is not None
         reply = await asyncio.to_thread(salvage_work, exchange.body, cut=is_cut)
-        return Accepted(reply) if reply else exchange.broken or self._garbage(exchange)
+        return Accepted(reply) if reply else self._judged(exchange) or self._garbage(exchange)
 
     @counted("raw")
     async def upload_raw(
         self, source: bytes | str | Path, name: str, metadata: Mapping[str, Any]
     ) -> Outcome[wire.RawReply]:
-        """Sends a file under `name` (see `wire.raw_name`): its bytes, or from disk; a large one is streamed."""
+        """Send a file under `name` (see `wire.raw_name`): its bytes, or from disk; a large one is streamed."""
         try:
             content = source if isinstance(source, bytes) else _content(source)
         except (FileNotFoundError, IsADirectoryError, PermissionError) as problem:
@@ -162,12 +171,13 @@ class GatewayClient:
         if not isinstance(outcome, Accepted):
             return outcome
         if isinstance(outcome.reply, wire.RawFailure):
-            return Unavailable(Kind.FAILED, f"HTTP 200 with an error: {self._scrub(outcome.reply.message)}")
-        return Accepted(outcome.reply)
+            words = f"HTTP 200 with an error: {self._scrub(outcome.reply.message)}"
+            return Unavailable(Kind.FAILED, words, request_id=exchange.request_id)
+        return Accepted(replace(outcome.reply, name=name))
 
     @counted("results")
     async def submit_results(self, items: Sequence[Mapping[str, Any]]) -> Outcome[wire.ResultsReply]:
-        """Sends items that were made fit. Accepted means answered, not stored: the reply's counts decide."""
+        """Send items that were made fit. Accepted means answered, not stored: the reply's counts decide."""
         if not items:
             return Accepted(wire.ResultsReply(0, 0, 0, 0))
         try:
@@ -179,36 +189,40 @@ class GatewayClient:
             reply = wire.parse_results(value, len(items))
             return reply and replace(reply, errors=tuple(map(self._scrub, reply.errors)))
 
-        return await self._call("gateway_results", "POST", "/internal/results", self._timeouts.results, parse, body)
+        outcome = await self._call("gateway_results", "POST", "/internal/results", self._timeouts.results, parse, body)
+        if isinstance(outcome, Accepted) and not outcome.reply.all_stored:
+            words = f"{len(items) - outcome.reply.stored} of {len(items)} results were not stored"
+            log_call("results", ": ".join((words, *outcome.reply.errors[:1])), outcome.request_id)
+        return outcome
 
     @counted("tasks")
     async def complete(self, task_id: str) -> Outcome[wire.ClosedReply]:
-        """Closes a task without a result. `success` false is an answer like any other."""
+        """Close a task without a result. `success` false is an answer, too."""
         return await self._close_task(task_id, "complete", {})
 
     @counted("tasks")
     async def fail(self, task_id: str, error: str) -> Outcome[wire.ClosedReply]:
-        """Reports a task as failed; the Gateway drops it for good."""
+        """Report a task as failed; the Gateway drops it for good."""
         return await self._close_task(task_id, "fail", {"error": error})
 
     @counted("heartbeat")
     async def heartbeat(self, body: Mapping[str, Any]) -> Outcome[wire.HeartbeatReply]:
-        """Says that this worker lives; `wire.heartbeat_body` makes the body."""
+        """Tell the Gateway that this worker is alive; `wire.heartbeat_body` makes the body."""
         text = clean_text(body).encode("ascii")
         seconds, parse = self._timeouts.heartbeat, wire.parse_heartbeat
         return await self._call("gateway_heartbeat", "POST", "/internal/heartbeat", seconds, parse, text)
 
     async def health(self) -> Outcome[HealthReply]:
-        """Asks whether something listens, without the token. Proves nothing about delivery."""
+        """Ask whether something listens, without the token. That proves nothing about delivery."""
         url = self._url("/health")
         exchange = await self._send("gateway_health", "GET", url, self._timeouts.health, with_token=False)
         if isinstance(exchange, Unavailable):
             return exchange
-        verdict = judge_status(exchange, self._scrub)
+        verdict = self._judged(exchange)
         return verdict or Accepted(HealthReply(exchange.status, said(exchange, self._scrub)))
 
     async def check_token(self) -> Outcome[TokenReply]:
-        """Tries the token and takes nothing: an unknown path is 404 with a good token, 401 with a bad one or none.
+        """Try the token and take nothing: an unknown path is 404 with a good token, 401 with a bad one or none.
 
         Any web server says 404, so a stranger's 401 is asked for first.
         """
@@ -219,7 +233,7 @@ class GatewayClient:
                 return exchange
             self.date = exchange.headers.get("Date")
             if exchange.status != expected:
-                return judge_status(exchange, self._scrub) or _no_gateway(exchange.status, expected)
+                return self._judged(exchange) or _no_gateway(exchange, expected)
         return Accepted(TokenReply(self.date))
 
     async def _send_file(self, content: bytes | BinaryIO, form: UploadForm) -> Exchange | Unavailable:
@@ -258,19 +272,25 @@ class GatewayClient:
         headers: Mapping[str, str] = _NOTHING,
         with_token: bool = True,
     ) -> Exchange | Unavailable:
-        """One exchange; tests call the moments before and after it by the name of `point`."""
+        """Make one exchange; tests know the moments before and after it by the name of `point`."""
         limits = aiohttp.ClientTimeout(
             total=seconds, sock_connect=self._timeouts.connect, sock_read=min(seconds, self._timeouts.idle)
         )
-        sent = {**self._headers, **headers} if with_token else headers
+        request_id = os.urandom(8).hex()
+        sent = {**(self._headers if with_token else {}), **headers, "X-Request-ID": request_id}
         failpoint(point, "before_request")
         limit = min(_LARGEST_REPLIES.get(point, ERROR_BODY), self._max_reply_bytes)
         exchange = await self._transport.exchange(method, url, headers=sent, timeout=limits, limit=limit, data=data)
         failpoint(point, "after_reply")
-        return exchange
+        return replace(exchange, request_id=request_id)
+
+    def _judged(self, exchange: Exchange) -> Refused | Unavailable | None:
+        """Return who is to blame for a status or a broken reply; None where the body must tell."""
+        verdict = judge_status(exchange, self._scrub) or exchange.broken
+        return verdict and replace(verdict, request_id=exchange.request_id)
 
     def _judge(self, exchange: Exchange, parse: Callable[[Any], T | None]) -> Outcome[T]:
-        verdict = judge_status(exchange, self._scrub) or exchange.broken
+        verdict = self._judged(exchange)
         if verdict is not None:
             return verdict
         try:
@@ -278,12 +298,13 @@ class GatewayClient:
         except ValueError:
             reply = None
         if reply is not None:
-            return Accepted(reply)
+            return Accepted(reply, exchange.request_id)
         return self._garbage(exchange)
 
     def _garbage(self, exchange: Exchange) -> Unavailable:
         words = said(exchange, self._scrub) or "empty"
-        return Unavailable(Kind.GARBAGE, f"HTTP {exchange.status} that a Gateway does not give: {words}")
+        words = f"HTTP {exchange.status} that a Gateway does not send: {words}"
+        return Unavailable(Kind.GARBAGE, words, request_id=exchange.request_id)
 
     def _url(self, path: str) -> URL:
         # Already encoded: a task id with `%2e` or `;` in it must arrive as it is.
@@ -302,16 +323,17 @@ def _checked_base(base_url: str) -> str:
 
 
 def _content(path: str | Path) -> bytes | BinaryIO:
-    """A page at once: aiohttp sends an open file by way of other threads, which costs more than all the rest."""
-    file = open(path, "rb")  # noqa: SIM115  a large one is closed by whoever streams it
+    """Return a page's bytes, or a large file open: aiohttp sends files by way of threads, which is slow for pages."""
+    file = open(path, "rb")  # noqa: SIM115  a large one is closed by `_send_file`
     if os.fstat(file.fileno()).st_size > MEBIBYTE:
         return file
     with file:
         return file.read()
 
 
-def _no_gateway(status: int, expected: int) -> Unavailable:
-    return Unavailable(Kind.GARBAGE, f"HTTP {status} where a Gateway says {expected}: is this a Gateway?")
+def _no_gateway(exchange: Exchange, expected: int) -> Unavailable:
+    words = f"HTTP {exchange.status} where a Gateway says {expected}: is this a Gateway?"
+    return Unavailable(Kind.GARBAGE, words, request_id=exchange.request_id)
 
 
 def _header_value(what: str, value: str) -> str:

@@ -1,13 +1,15 @@
-"""What a call to the Gateway came to. Expected failures are values, split where behaviour splits.
+"""What a call to the Gateway came to. Expected failures are values, split where behavior splits.
 
 Accepted      the Gateway answered as the contract says; `reply` has what it said
 Refused       the row's fault: sent again as it is, it would be refused again
 Unavailable   the destination's fault (or nobody can tell yet): no row loses an attempt, a breaker opens
+
+Each has the `request_id` by which the call is found in the Gateway's own log.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
@@ -41,6 +43,7 @@ class Accepted(Generic[T_co]):
     """The Gateway answered as the contract says."""
 
     reply: T_co
+    request_id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Refused:
     status: int | None
     words: str
     reason: str = "gateway_refused"
+    request_id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,11 @@ class Unavailable:
     kind: Kind
     words: str
     retry_after: float | None = None
+    request_id: str = field(default="", compare=False)
 
     @property
     def perhaps_the_row(self) -> bool:
-        """Whether one particular row could be the cause; settled by sending it alone, and others in between."""
+        """Say whether one particular row could be the cause; settled by sending it alone, and others in between."""
         return self.kind in _PERHAPS_THE_ROW
 
 

@@ -1,7 +1,7 @@
-"""Makes a result fit for the Gateway before it is sent, or says why that cannot be done.
+"""Make a result fit for the Gateway before it is sent, or say why that cannot be done.
 
 One item that the Gateway cannot read rejects its whole batch without a word of detail, so none may leave unchecked.
-Inside `data` a value that it would choke on is mended and the change is named. The four keys are never mended:
+Inside `data` a value that it would choke on is fixed and the change is named. The four keys are never changed:
 a changed key is another parcel.
 """
 
@@ -60,7 +60,7 @@ class _UnfitError(Exception):
 
 
 def fit_result(item: object) -> FitResult | Unfit:
-    """The item with every value as the Gateway wants it."""
+    """Return the item with every value as the Gateway wants it."""
     if not isinstance(item, Mapping):
         return Unfit("not_an_object", "The result is not an object.")
     changes: list[str] = []
@@ -73,8 +73,18 @@ def fit_result(item: object) -> FitResult | Unfit:
     return FitResult(fit, tuple(changes))
 
 
+def unfit_key(item: Mapping[str, Any]) -> Unfit | None:
+    """Return what is wrong with the four keys of a result, if anything; it is never sent then, nor is its page."""
+    try:
+        for name, limit in KEY_LIMITS.items():
+            _key(name, item.get(name), limit, [])
+    except _UnfitError as problem:
+        return Unfit(problem.reason, problem.detail)
+    return None
+
+
 def fit_stored(item: Mapping[str, Any], data: str) -> FitResult | Unfit:
-    """The same for an item whose data is stored as JSON: where nothing in it needs mending, it is not even decoded."""
+    """Do the same for an item whose data is stored as JSON, which is decoded only if something in it needs fixing."""
     if not is_plain_object(data):
         return fit_result({**item, "data": json.loads(data)})
     fitted = fit_result({**item, "data": {}})
@@ -85,8 +95,22 @@ def fit_stored(item: Mapping[str, Any], data: str) -> FitResult | Unfit:
     return FitResult(WrittenItem(about, f'{head[:-1]},"data":{data}}}'), fitted.changes)
 
 
+def with_raw(data: str, listing: Sequence[Mapping[str, str]]) -> str:
+    """Return a result's data, as JSON text, with its raw files under `_raw`.
+
+    That is added when a result is sent, and only then: exports and comparisons are of what was scraped.
+    """
+    if not listing or not data.startswith("{"):
+        return data
+    if '"_raw"' in data:  # a page has such a field of its own: the files win
+        return json.dumps({**json.loads(data), "_raw": listing})
+    files = json.dumps(listing, separators=(",", ":"))
+    rest = data[1:].lstrip()
+    return f'{{"_raw":{files}{"" if rest == "}" else ","}{rest}'
+
+
 def results_body(items: Sequence[Mapping[str, Any]]) -> bytes:
-    """The body of a call of `/internal/results`. Raises ValueError or TypeError for what is no JSON."""
+    """Return the body of a call of `/internal/results`. Raises ValueError or TypeError for what is no JSON."""
     return f"[{','.join(map(_written, items))}]".encode("ascii")
 
 
@@ -172,7 +196,7 @@ def _duration(value: object, changes: list[str]) -> int:
 
 
 class Cleaner:
-    """Makes any value safe JSON for the Gateway and its database, and notes what it changed."""
+    """Turns any value into safe JSON for the Gateway and its database, and records what it changed."""
 
     def __init__(self, changes: list[str]) -> None:
         self._changes = changes
@@ -244,8 +268,8 @@ def _digits(number: int) -> str:
 
 
 def clean_text(value: Mapping[str, Any]) -> str:
-    """An object as JSON that every reader takes; for metadata and heartbeats, where nobody reads the changes."""
-    with contextlib.suppress(TypeError, ValueError, RecursionError):  # what JSON has no words for is mended below
+    """Return an object as JSON that every reader takes; for metadata and heartbeats, whose changes nobody reads."""
+    with contextlib.suppress(TypeError, ValueError, RecursionError):  # what is no JSON is fixed below
         text = json.dumps(value)
         if is_plain_object(text):
             return text
@@ -268,13 +292,13 @@ _NOUGHTS = bytes.maketrans(b"123456789", b"000000000")
 _LONG = b"0" * 16
 # A number follows a colon, a comma or a bracket; an id of many digits follows a quotation mark.
 _LONG_NUMBER = re.compile(r"[:,\[]\s*-?[0-9]{16}")
-# Never gives back: a pattern that might would note each letter of a long text, a hundred bytes for one.
+# Possessive: a pattern that backtracks would note each letter of a long text, a hundred bytes for one.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _BRACKETS = re.compile(r"[\[{]|[\]}]")
 
 
 def is_plain_object(text: str) -> bool:
-    """Whether the text of an object has nothing in it that the Gateway or its database would choke on."""
+    """Say whether the text of an object has nothing in it that the Gateway or its database would choke on."""
     if not text.startswith("{") or not text.isascii() or any(mark in text for mark in _MARKS):
         return False
     return not _has_long_number(text) and not _is_deep(text)

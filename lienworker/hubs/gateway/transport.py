@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
 import re
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -17,8 +18,8 @@ from yarl import URL
 
 from lienworker.fetching.failures import FetchError
 from lienworker.fetching.reply import read_body
-from lienworker.hubs.gateway.outcomes import Kind, Outcome, Refused, Unavailable
-from lienworker.hubs.gateway.wire import error_words, plain_words, raw_name, retry_after
+from lienworker.hubs.gateway.outcomes import Accepted, Kind, Outcome, Refused, Unavailable
+from lienworker.hubs.gateway.wire import error_words, hashed_raw_name, plain_words, raw_name, retry_after
 
 #: No more is read of a reply that brings nothing but words.
 ERROR_BODY = 65_536
@@ -34,6 +35,7 @@ class Exchange:
     headers: Mapping[str, str]
     body: bytes
     broken: Unavailable | None = None
+    request_id: str = ""
 
 
 class Transport:
@@ -54,8 +56,10 @@ class Transport:
         limit: int,
         data: Any = None,
     ) -> Exchange | Unavailable:
-        """Sends one request and reads the reply, up to `limit` bytes. Redirects are not followed: the token would go
-        along."""
+        """Send one request and read the reply, up to `limit` bytes.
+
+        Redirects are not followed: the token would go along.
+        """
         session = self._session_here()
         try:
             async with session.request(
@@ -126,7 +130,7 @@ def _kind(failure: BaseException) -> Kind:
 
 
 def judge_status(exchange: Exchange, scrub: Callable[[str], str]) -> Refused | Unavailable | None:
-    """Who is to blame for a status; None where the body must tell."""
+    """Return who is to blame for a status; None where the body must tell."""
     status = exchange.status
     if 200 <= status < 300:
         return None
@@ -140,8 +144,11 @@ def judge_status(exchange: Exchange, scrub: Callable[[str], str]) -> Refused | U
 
 
 def said(exchange: Exchange, scrub: Callable[[str], str]) -> str:
-    """The words of a reply. Scrubbed before they are shortened, which could cut a secret in two, and after JSON's
-    escapes are undone, which could complete one."""
+    """Return what a reply says, without secrets.
+
+    They are taken out before it is shortened, which could cut one in two, and after JSON's escapes are undone, which
+    could complete one.
+    """
     body = scrub(exchange.body[:ERROR_BODY].decode("utf-8", "replace"))
     return scrub(error_words(body, exchange.headers.get("Content-Type", "")))
 
@@ -181,7 +188,7 @@ class UploadForm:
         return b"".join((self.head, content, self.tail))
 
     async def around_file(self, file: BinaryIO) -> AsyncIterator[bytes]:
-        """The same for a file that is too large to be held; reading may wait for the disk, so a thread does it."""
+        """Do the same for a file that is too large to be held; reading may wait for the disk, so a thread does it."""
         yield self.head
         while chunk := await asyncio.to_thread(file.read, _CHUNK):
             yield chunk
@@ -192,7 +199,7 @@ class UploadForm:
 
 
 def upload_form(name: str, metadata: str) -> UploadForm:
-    """A form with the two fields that the Gateway wants. Nobody can guess its boundary, so no file has it in it."""
+    """Return a form with the two fields that the Gateway wants. No file has its boundary in it: nobody can guess it."""
     mark = os.urandom(16).hex()
     head = (
         f'--{mark}\r\nContent-Disposition: form-data; name="metadata"\r\nContent-Type: application/json\r\n\r\n'
@@ -214,7 +221,7 @@ _KEYS = ("platform", "state", "county", "parcel_id")
 
 
 def raw_form(task_id: str, page: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The name and the metadata of a stored page, as `outbox.uploads.raw_pages` gives it."""
+    """Return the name and the metadata of a stored page that `outbox.uploads.raw_pages` has found."""
     keys = {name: str(page[name] or "") for name in _KEYS}
     metadata = {
         **keys,
@@ -224,15 +231,33 @@ def raw_form(task_id: str, page: Mapping[str, Any]) -> tuple[str, dict[str, Any]
         "fetched_at": page["fetched_at"],
         "content_type": page["content_type"],
     }
-    extension = ".".join(page["path"].rsplit(".", 2)[1:])
-    return raw_name(**keys, raw_sha256=page["sha256"], ext=extension), metadata
+    return raw_name(**keys, part=page["part"], raw_sha256=page["sha256"], ext=_extension(page)), metadata
 
 
-# Counting calls by endpoint and outcome: in memory, fetched now and then by whoever keeps the figures.
+def raw_listing(pages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Return the parts of a result for its `_raw`: part, name at the Gateway, hash of the page.
+
+    A page that an earlier version has sent has no `sent_name` of its own, and has a name of that version.
+    """
+    return [{"part": page["part"], "name": _sent_name(page), "sha256": page["sha256"]} for page in pages]
+
+
+def _sent_name(page: Mapping[str, Any]) -> str:
+    keys = {name: str(page[name] or "") for name in _KEYS}
+    return page["sent_name"] or hashed_raw_name(**keys, raw_sha256=page["sha256"], ext=_extension(page))
+
+
+def _extension(page: Mapping[str, Any]) -> str:
+    return ".".join(page["path"].rsplit(".", 2)[1:])
+
+
+# Counting calls by endpoint and outcome: in memory, taken by the runtime with each beat.
 
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+logger = logging.getLogger(__name__)
 
 
 class Calls:
@@ -242,14 +267,14 @@ class Calls:
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def note(self, endpoint: str, outcome: Outcome[Any]) -> None:
+    def record(self, endpoint: str, outcome: Outcome[Any]) -> None:
         if isinstance(outcome, Refused) and outcome.status is None:
             return  # it was never sent
         with self._lock:
             self._counts[f"{endpoint}|{word_of(outcome)}"] += 1
 
     def take(self) -> dict[str, int]:
-        """By `endpoint|outcome`; from now on they are somebody else's to keep."""
+        """Return the counts by `endpoint|outcome`, and start again from zero."""
         with self._lock:
             taken, self._counts = self._counts, Counter()
         return dict(taken)
@@ -268,7 +293,7 @@ def counted(
     [Callable[Concatenate[Client, P], Awaitable[Outcome[T]]]],
     Callable[Concatenate[Client, P], Coroutine[Any, Any, Outcome[T]]],
 ]:
-    """For the methods of a client: notes what each call came to."""
+    """Decorate a method of a client: count what each call came to, and log each that failed."""
 
     def wrap(
         method: Callable[Concatenate[Client, P], Awaitable[Outcome[T]]],
@@ -276,12 +301,21 @@ def counted(
         @functools.wraps(method)
         async def call(self: Client, /, *args: P.args, **more: P.kwargs) -> Outcome[T]:
             outcome = await method(self, *args, **more)
-            self.calls.note(endpoint, outcome)
+            self.calls.record(endpoint, outcome)
+            if not isinstance(outcome, Accepted):
+                log_call(endpoint, outcome.words, outcome.request_id)
             return outcome
 
         return call
 
     return wrap
+
+
+def log_call(endpoint: str, words: str, request_id: str) -> None:
+    """Log a call that failed, unless it was never sent, with the id by which it is found in the Gateway's own log."""
+    if request_id:
+        extra = {"action": "gateway_call", "endpoint": endpoint, "request_id": request_id}
+        logger.info("%s: %s (request %s)", endpoint, plain_words(words), request_id, extra=extra)
 
 
 def word_of(outcome: Outcome[Any]) -> str:

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
@@ -18,6 +19,11 @@ from typing import Any
 from urllib.parse import quote
 
 _EXTENSION = re.compile(r"(\.[a-z0-9]{1,8}){1,3}")
+#: What a raw file's name has no room for: dots in a row, and all but letters, digits and single dots.
+_UNNAMABLE = re.compile(r"\.{2,}|[^A-Za-z0-9.]+")
+#: Characters for platform, state, county, parcel and part. With 24 digits and an extension that makes 200 at most.
+_NAME_LENGTHS = (24, 8, 32, 56, 24)
+_NAME_DIGITS = 24
 
 
 def result_item(
@@ -32,7 +38,7 @@ def result_item(
     parse_duration_ms: int,
     raw_html_hash: str | None = None,
 ) -> dict[str, Any]:
-    """An item for `/internal/results`; to be passed through `fit_result` before it is sent."""
+    """Return an item for `/internal/results`; to be passed through `fit_result` before it is sent."""
     item: dict[str, Any] = {
         "task_id": task_id,
         "parcel_id": parcel_id,
@@ -56,7 +62,7 @@ def heartbeat_body(
     memory_percent: float,
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The body of a heartbeat. `extra` (queue depths) never replaces a field of the contract."""
+    """Return the body of a heartbeat. `extra` (queue depths) never replaces a field of the contract."""
     contract = {
         "active_tasks": int(active_tasks),  # a float is a 400
         "completed_last_minute": int(completed_last_minute),
@@ -68,27 +74,47 @@ def heartbeat_body(
     return {**(extra or {}), **contract}
 
 
-def raw_name(platform: str, state: str, county: str, parcel_id: str, raw_sha256: str, ext: str) -> str:
-    """A raw file's name at the Gateway, where all workers share one flat folder and a same name overwrites.
+def raw_name(platform: str, state: str, county: str, parcel_id: str, part: str, raw_sha256: str, ext: str) -> str:
+    """Return a raw file's name at the Gateway, where all workers share one flat folder and a same name overwrites.
 
-    A JSON list is the join: no two different tuples read the same. 64 hex digits and an extension such as
-    `.html.gz` stay far below the 200 bytes at which the Gateway cuts a name (and its extension) off.
+    It stores neither task id, hash nor metadata, so the name is all by which a person finds a parcel's page there. The
+    digits at its end make it unique. It is never longer than the 200 bytes at which the Gateway cuts a name (and its
+    extension) off, and has nothing in it that the Gateway takes out.
     """
+    parts = (platform, state, county, parcel_id, part)
+    shown = filter(None, map(_name_part, parts, _NAME_LENGTHS))
+    # A JSON list is the join: no two different tuples read the same.
+    digest = hashlib.sha256(json.dumps([*parts, raw_sha256]).encode("ascii")).hexdigest()
+    return "_".join((*shown, digest[:_NAME_DIGITS])) + _name_suffix(ext)
+
+
+def hashed_raw_name(platform: str, state: str, county: str, parcel_id: str, raw_sha256: str, ext: str) -> str:
+    """Return the name under which raw files were sent up to version 0.1: what was sent keeps it."""
     identity = json.dumps([platform, state, county, parcel_id, raw_sha256])
+    return hashlib.sha256(identity.encode("ascii")).hexdigest() + _name_suffix(ext)
+
+
+def _name_part(text: str, length: int) -> str:
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return _UNNAMABLE.sub(lambda found: "." if set(found[0]) == {"."} else "-", plain)[:length].strip(".-")
+
+
+def _name_suffix(ext: str) -> str:
     suffix = "." + ext.lower().lstrip(".")
-    kept = suffix if _EXTENSION.fullmatch(suffix) else ".bin"
-    return hashlib.sha256(identity.encode("ascii")).hexdigest() + kept
+    return suffix if _EXTENSION.fullmatch(suffix) else ".bin"
 
 
 def task_segment(task_id: str) -> str | None:
-    """A task id as one segment of a path; None where no URL can name it.
+    """Return a task id as one segment of a path; None where no URL can name it.
 
-    A `/` ends the segment however it is written, and `.` and `..` are walked, not named.
+    A `/` ends the segment however it is written, and `.` and `..` are walked, not named. All else is written as Go's
+    `URL.EscapedPath` writes it: the Gateway decodes a path only if it would encode it the same way, and otherwise looks
+    for a task whose id is the encoded text.
     """
     if task_id in {"", ".", ".."} or "/" in task_id:
         return None
     try:
-        return quote(task_id, safe="")
+        return quote(task_id, safe="$&+,:;=@")
     except UnicodeEncodeError:  # half a character
         return None
 
@@ -119,7 +145,7 @@ _DECODER = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=l
 
 
 def decode(body: bytes | str) -> Any:
-    """The value in `body`. Raises ValueError for whatever is not JSON, absurd nesting included."""
+    """Return the value in `body`. Raises ValueError for what is not JSON, absurd nesting included."""
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
     try:
         return _DECODER.decode(text.removeprefix("\ufeff"))
@@ -153,7 +179,7 @@ def objects_in_array(text: str, start: int) -> Iterator[tuple[int, int, int]]:
 
 
 def encode(value: Any) -> str:
-    """Plain ASCII JSON of anything that `decode` gave; what is nested too deeply becomes null."""
+    """Return plain ASCII JSON of anything that `decode` returned; what is nested too deeply becomes null."""
     try:
         return json.dumps(value, separators=(",", ":"))
     except RecursionError:
@@ -203,15 +229,16 @@ class ResultsReply:
 
     @property
     def processed(self) -> int:
-        """How many the Gateway looked at before it stopped; the rest was skipped in silence."""
+        """Return how many the Gateway looked at before it stopped; the rest was skipped in silence."""
         return self.stored + self.failed
 
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """Where the Gateway says it put a raw file."""
+    """Where the Gateway says it put a raw file, and the name under which it was sent."""
 
     path: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +250,7 @@ class RawFailure:
 
 @dataclass(frozen=True, slots=True)
 class ClosedReply:
-    """`success` false: unknown, already closed, or another worker's. There is nothing left to do in any case."""
+    """`success` false: unknown, already closed, or another worker's."""
 
     success: bool
 
@@ -241,7 +268,7 @@ class HeartbeatReply:
 
 
 def _command_name(command: Any) -> str:
-    """The contract does not say what a command looks like: a word, or an object with the word under a usual name."""
+    """Return the word of a command, or the word under a usual name of an object: the contract does not say which."""
     if isinstance(command, dict):
         command = next((command[key] for key in ("command", "name", "type", "action") if key in command), "")
     return plain_words(command)[:_LONGEST_COMMAND].lower() if isinstance(command, str) else ""
@@ -252,7 +279,7 @@ def _count(value: Any) -> int | None:
 
 
 def parse_results(value: Any, sent: int) -> ResultsReply | None:
-    """None for counts that cannot be true: more than was sent, or nothing said about anything."""
+    """Read the counts; None for some that cannot be true: more than was sent, or nothing said about anything."""
     if not isinstance(value, dict):
         return None
     counts = [_count(value.get(name)) for name in ("inserted", "updated", "failed")]
@@ -272,7 +299,7 @@ def _errors(value: Any) -> tuple[str, ...]:
 
 
 def parse_raw(value: Any) -> RawReply | RawFailure | None:
-    """Only `status: ok` is success."""
+    """Read the reply to a raw file; only `status: ok` is success."""
     if not isinstance(value, dict) or not isinstance(value.get("status"), str):
         return None
     if value["status"] == "ok":
@@ -292,7 +319,7 @@ def parse_closed(value: Any) -> ClosedReply | None:
 
 
 def parse_heartbeat(value: Any) -> HeartbeatReply | None:
-    """`commands` may be null, missing, a list, or (leniently) a single command."""
+    """Read the reply to a heartbeat; `commands` may be null, missing, a list, or (leniently) a single command."""
     acknowledged = value.get("acknowledged") if isinstance(value, dict) else None
     if not isinstance(acknowledged, bool):
         return None
@@ -302,7 +329,7 @@ def parse_heartbeat(value: Any) -> HeartbeatReply | None:
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds to wait by `Retry-After` (seconds or HTTP date), else by `X-RateLimit-Reset`; None if neither says.
+    """Return seconds to wait by `Retry-After` (seconds or HTTP date) or `X-RateLimit-Reset`; None if neither says.
 
     `headers` is looked up as it is: pass a case-insensitive mapping. Dates count from the reply's own `Date`
     where it has one, so that a wrong clock on this side shortens no pause.
@@ -336,7 +363,7 @@ def _http_date(text: str | None) -> float | None:
 
 
 def _reset(text: str, here: float) -> float | None:
-    """Deployments differ: seconds from now, seconds since 1970, or milliseconds since 1970."""
+    """Return seconds from now; deployments send these, or seconds or milliseconds since 1970."""
     number = _number(text)
     if number is None or number < 1e9:
         return number
@@ -344,7 +371,7 @@ def _reset(text: str, here: float) -> float | None:
 
 
 def error_words(body: str, content_type: str = "") -> str:
-    """What an error reply says, in one short line, whether it is text, JSON, HTML or nothing."""
+    """Return what an error reply says, in one short line, whether it is text, JSON, HTML or nothing."""
     text = body.strip()
     if "html" in content_type or text[:200].lower().lstrip().startswith(("<!doctype", "<html")):
         page = text[:_LONGEST_HTML]
@@ -366,13 +393,13 @@ def _json_words(value: Any) -> str:
 
 
 def plain_words(text: str) -> str:
-    """One line without control characters, cut to a length that a person reads."""
+    """Return one line without control characters, cut to a length that a person reads."""
     line = " ".join(_CONTROL.sub(" ", text[: 4 * _LONGEST_WORDS]).split())
     return line if len(line) <= _LONGEST_WORDS else line[: _LONGEST_WORDS - 1] + "…"
 
 
 def scrubber(secrets: tuple[str, ...]) -> Callable[[str], str]:
-    """A function that takes secrets out of words, also where the other side echoed them."""
+    """Return a function that takes secrets out of text, also where the other side echoed them."""
     known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
 
     def scrub(words: str) -> str:

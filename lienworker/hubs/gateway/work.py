@@ -138,7 +138,7 @@ def _moment(value: object) -> datetime | None:
 
 
 def parse_task(value: Any) -> WorkTask:
-    """One task out of any JSON value."""
+    """Return one task out of any JSON value."""
     problems: list[str] = []
     reader = _Reader(problems)
     task = value if isinstance(value, dict) else {}
@@ -163,7 +163,7 @@ def parse_task(value: Any) -> WorkTask:
 
 
 def parse_work(value: Any) -> WorkReply | None:
-    """The reply in a decoded body. None where it looks like nothing that a Gateway says; never an exception."""
+    """Return the reply in a decoded body. None where it looks like nothing that a Gateway says; never an exception."""
     if isinstance(value, list):
         return _reply(value, None)
     if not isinstance(value, dict) or not ("tasks" in value or "retry_after" in value):
@@ -222,7 +222,7 @@ def _read_one(text: str) -> WorkTask:
 
 
 def _unreadable(text: str, problem: str) -> WorkTask:
-    """Its id is looked for, so that the Gateway can be told."""
+    """Return a task of which only the id is known, so that the Gateway can be told."""
     found = _TASK_ID.search(text)
     nothing: Mapping[str, Any] = {}
     return WorkTask(

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from lienworker.platforms.catalog.provenance import names_of, origins_of
 from lienworker.platforms.core.base import Page, Platform, Record, Target
 from lienworker.platforms.reading import Grid, Names, Pair, read
 from lienworker.platforms.reading.canon import field_of
-from lienworker.platforms.reading.elements import lines_of, text_of
+from lienworker.platforms.reading.elements import lines_of
 from lienworker.platforms.reading.gridfacts import facts_of
 from lienworker.platforms.rules import RulePlatform
 from lienworker.platforms.selectors import SelectorPlatform
@@ -23,12 +24,13 @@ _LONGEST_SEEN = 300
 
 @dataclass(frozen=True)
 class Clue:
-    """One field: its value in the record, the rule that looked for it, and the text that the rule saw."""
+    """One field: its value in the record, the rule that looked for it, what the rule saw, and where that stands."""
 
     field: str
     value: Any
     rule: str
     saw: str
+    where: str = ""
 
 
 def explain(platform: Platform, page: Page, target: Target, record: Record, field: str | None = None) -> list[Clue]:
@@ -39,12 +41,19 @@ def explain(platform: Platform, page: Page, target: Target, record: Record, fiel
     evidence = list(_evidence(platform, page, target))
     found_names = record or dict.fromkeys(about for about, _, _ in evidence)
     names = [field] if field else [name for name in found_names if name != "fields"]
+    origins = {origin.field: origin for origin in reversed(origins_of(page, record, names_of(platform)))}
     clues = []
     for name in names:
         value = record.get(name)
-        found = [Clue(name, value, rule, saw[:_LONGEST_SEEN]) for about, rule, saw in evidence if about == name]
-        clues += found or [_without_a_rule(platform, page, name, value)]
+        origin = origins.get(name) or next((it for place, it in origins.items() if _is_part(place, name)), None)
+        where = f"{origin.path}: {origin.text}"[:_LONGEST_SEEN] if origin else ""
+        found = [Clue(name, value, rule, saw[:_LONGEST_SEEN], where) for about, rule, saw in evidence if about == name]
+        clues += found or [_without_a_rule(platform, name, value, where)]
     return clues
+
+
+def _is_part(place: str, name: str) -> bool:
+    return place.startswith((f"{name}[", f"{name}."))
 
 
 def unused(platform: Platform, page: Page, target: Target) -> list[Pair]:
@@ -109,19 +118,7 @@ def _read_by(platform: Platform, page: Page) -> tuple[list[Pair], list[Grid], Na
     return reading.pairs, reading.grids, {}
 
 
-def _without_a_rule(platform: Platform, page: Page, name: str, value: Any) -> Clue:
+def _without_a_rule(platform: Platform, name: str, value: Any, where: str) -> Clue:
     if value is None:
         return Clue(name, None, f"{platform.name}: no rule found it", "")
-    return Clue(name, value, f"{platform.name}: its own code", _where(page, value))
-
-
-def _where(page: Page, value: Any) -> str:
-    """The place on the page of the smallest element that shows the value."""
-    if page.is_json or not isinstance(value, str) or not value.strip():
-        return ""
-    wanted = " ".join(value.split())
-    showing = [element for element in page.selector.root.iter("*") if wanted in text_of(element)]
-    if not showing:
-        return "(not on the page word for word)"
-    smallest = min(showing, key=lambda element: len(text_of(element)))
-    return f"{smallest.getroottree().getpath(smallest)}: {text_of(smallest)}"[:_LONGEST_SEEN]
+    return Clue(name, value, f"{platform.name}: its own code", "" if where else "(put together by it)", where)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from importlib.util import cache_from_source, module_from_spec, spec_from_file_location
 from pathlib import Path
 
+from lienworker.platforms.catalog.definitions import SUFFIXES, load_definition
 from lienworker.platforms.catalog.registry import Registry, default_registry
-from lienworker.platforms.catalog.written import SUFFIXES, load_definition
 from lienworker.platforms.core.base import Platform
 from lienworker.trust import distrust
 

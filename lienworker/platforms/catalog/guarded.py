@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from lienworker.errors import HeavyPageError
@@ -43,12 +45,20 @@ def parse_here(registry: Registry, page: Page, target: Target) -> ParsedPage | N
 
 def parse_in_child(registry: Registry, page: Page, target: Target) -> ParsedPage:
     """The record of the page, made by a process with limits."""
+    return ask_child("lienworker.platforms.catalog.guarded:parse_job", registry, page, target)
+
+
+def ask_child(
+    job: str, registry: Registry, page: Page, target: Target, more: Mapping[str, Any] = MappingProxyType({})
+) -> ParsedPage:
+    """The record of the page, made by this job in a process with limits; `more` is what the job is told besides."""
     about = {
         "folder": str(registry.folder) if registry.folder else None,
         "page": page_facts(page),
         "target": [target.platform, target.state, target.county, target.parcel_id, target.url, dict(target.extra)],
+        **more,
     }
-    parsed = json.loads(call_limited("lienworker.platforms.catalog.guarded:parse_job", about, page.body))
+    parsed = json.loads(call_limited(job, about, page.body))
     return ParsedPage(parsed["platform"], parsed["version"], parsed["record"])
 
 

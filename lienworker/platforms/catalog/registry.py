@@ -14,11 +14,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from lienworker.errors import HeavyPageError, PageError
-from lienworker.platforms.catalog.builtin import BUILT_IN
 from lienworker.platforms.core.addresses import AddressPlace
-from lienworker.platforms.core.base import Page, Platform, Target
+from lienworker.platforms.core.base import Page, Platform, Record, Target, in_order
 from lienworker.platforms.core.clean import compact
-from lienworker.platforms.core.record import Record, in_order
 from lienworker.platforms.reading.pagekind import check_page
 
 logger = logging.getLogger(__name__)
@@ -27,6 +25,45 @@ ENTRY_POINT_GROUP = "lienworker.platforms"
 FALLBACK = "generic"
 #: What says as much about the process that parses as about the page; only one with limits may judge by it.
 NO_VERDICT = (MemoryError, RecursionError)
+#: The platforms that come with the program, in the order in which detection asks them. They are also in the package's
+#: own entry points; here they are so that an uninstalled checkout works.
+BUILT_IN = {
+    "demo": "lienworker.platforms.vendors.demo:PLATFORM",
+    "generic": "lienworker.platforms.vendors.generic:PLATFORM",
+    "qpublic": "lienworker.platforms.vendors.qpublic:PLATFORM",
+    "beacon": "lienworker.platforms.vendors.qpublic:BEACON",
+    "vgsi": "lienworker.platforms.vendors.vgsi:PLATFORM",
+    "tyler": "lienworker.platforms.vendors.tyler:PLATFORM",
+    "floridapa": "lienworker.platforms.vendors.floridapa:PLATFORM",
+    "leepa": "lienworker.platforms.vendors.leepa:PLATFORM",
+    "collier": "lienworker.platforms.vendors.collier:PLATFORM",
+    "cook": "lienworker.platforms.vendors.cook:PLATFORM",
+    "cuyahoga": "lienworker.platforms.vendors.cuyahoga:PLATFORM",
+    "polk_ia": "lienworker.platforms.vendors.polk_ia:PLATFORM",
+    "wvauditor": "lienworker.platforms.vendors.wvauditor:PLATFORM",
+    "mygovonline": "lienworker.platforms.vendors.mygovonline:PLATFORM",
+    "taxsys": "lienworker.platforms.vendors.taxsys:PLATFORM",
+    "arcgis": "lienworker.platforms.vendors.arcgis:PLATFORM",
+    "realauction": "lienworker.platforms.vendors.realauction:PLATFORM",
+    "bas": "lienworker.platforms.vendors.bas:PLATFORM",
+    "broward": "lienworker.platforms.vendors.broward:PLATFORM",
+    "civilview": "lienworker.platforms.vendors.civilview:PLATFORM",
+    "cooktreasurer": "lienworker.platforms.vendors.cooktreasurer:PLATFORM",
+    "govhub": "lienworker.platforms.vendors.govhub:PLATFORM",
+    "greenville": "lienworker.platforms.vendors.greenville:PLATFORM",
+    "hillsborough": "lienworker.platforms.vendors.hillsborough:PLATFORM",
+    "miamidade": "lienworker.platforms.vendors.miamidade:PLATFORM",
+    "pinellas": "lienworker.platforms.vendors.pinellas:PLATFORM",
+    "sheriffsale": "lienworker.platforms.vendors.sheriffsale:PLATFORM",
+    "bisconsultants": "lienworker.platforms.vendors.bisconsultants:PLATFORM",
+    "bsa": "lienworker.platforms.vendors.bsa:PLATFORM",
+    "devnet": "lienworker.platforms.vendors.devnet:PLATFORM",
+    "eagleweb": "lienworker.platforms.vendors.eagleweb:PLATFORM",
+    "megabyte": "lienworker.platforms.vendors.megabyte:PLATFORM",
+    "patriot": "lienworker.platforms.vendors.patriot:PLATFORM",
+    "propaccess": "lienworker.platforms.vendors.propaccess:PLATFORM",
+}
+_SURELY_A_PARCEL = 7  # facts, where the page shows its id without a label
 _EMPTY_WITHOUT = frozenset({"fields", "state", "county"})
 
 
@@ -160,7 +197,10 @@ def _is_sure(platform: Platform, record: Record) -> bool:
     # Checking every page first was rejected: it reads all labels of the page, which costs more than parsing it.
     if record.get("parcels"):
         return True
-    return "parcel_id" in record and (platform.name != FALLBACK or len(record.keys() - _EMPTY_WITHOUT) >= 4)
+    facts = len(record.keys() - _EMPTY_WITHOUT)
+    if "parcel_id" in record:
+        return platform.name != FALLBACK or facts >= 4
+    return {"owner_name", "property_address"} <= record.keys() and facts >= _SURELY_A_PARCEL
 
 
 @cache

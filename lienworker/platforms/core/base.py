@@ -19,15 +19,26 @@ from w3lib.encoding import html_to_unicode, resolve_encoding
 
 from lienworker.errors import HeavyPageError, PageError
 from lienworker.platforms.core.addresses import AddressPlace, place_of_address
-from lienworker.platforms.core.bounds import too_complex
-from lienworker.platforms.core.overload import check_attributes, check_bytes, check_text
-from lienworker.platforms.core.record import Record
+from lienworker.platforms.core.bounds import check_attributes, check_bytes, check_text, too_complex
 
-__all__ = ["Page", "Platform", "Record", "Target"]
-
+Record = dict[str, Any]
+# The canonical names, in the order in which a person wants to read them.
+CANONICAL = (
+    "parcel_id", "alternate_ids", "owner_name", "owner_names", "owner_address", "property_address", "city", "state",
+    "zip", "legal_description", "property_use", "acres", "land_area_sqft", "building_area_sqft", "year_built",
+    "bedrooms", "bathrooms", "homestead", "land_value", "building_value", "market_value", "assessed_value",
+    "taxable_value", "values", "tax_year", "tax_amount", "total_due", "tax_status", "taxes", "liens", "sales",
+    "auction", "documents", "images", "parcels", "fields",
+)  # fmt: skip
 T = TypeVar("T")
 _UTF8 = frozenset({"utf-8", "UTF-8"})
 _MAY_BE_A_BOM = frozenset({b"\xef", b"\xfe", b"\xff", b"\x00"})
+
+
+def in_order(record: Record) -> Record:
+    """The canonical names in their order, then whatever else a platform gave."""
+    known = {name: record[name] for name in CANONICAL if name in record}
+    return known if len(known) == len(record) else known | record
 
 
 @dataclass(frozen=True)
@@ -147,6 +158,8 @@ class Platform(ABC):
     """Seconds between two requests to one host; None leaves it to the setting."""
     concurrency: int | None = None
     """Requests in the air to one host; None leaves it to the setting."""
+    evidence: str = ""
+    """What it was written from, and so how sure it is: `real pages`, `a real page`, `from documentation`."""
 
     def matches_url(self, url: str) -> bool:
         return False

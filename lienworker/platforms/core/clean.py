@@ -1,4 +1,4 @@
-"""From what a page shows to what a record holds.
+"""From what a page shows to what a record holds: texts, amounts, areas, dates, and lists without blanks.
 
 Every function takes what it is given (None too) and answers None where there is nothing to understand:
 a blank is absent, a zero is zero, and a value that cannot be read is never replaced by a guess.
@@ -9,27 +9,30 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from datetime import UTC, date, datetime
+from html import unescape
 from typing import Any
 
-from lienworker.platforms.core.dates import epoch_date, iso_date
-from lienworker.platforms.core.texts import decoded, text
+# Only entities with their semicolon: "LOT 3 &LT 4" is a legal description, not a less-than sign.
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
+_INVISIBLE = re.compile("[\u200b\u200c\u200d\u2060\ufeff\u00ad]")
 
-__all__ = [
-    "acres",
-    "compact",
-    "epoch_date",
-    "identifier",
-    "integer",
-    "iso_date",
-    "joined",
-    "known",
-    "money",
-    "number",
-    "square_feet",
-    "text",
-    "year",
-    "yes_no",
-]
+
+def text(value: object) -> str | None:
+    """Single-spaced, entities decoded, invisible characters gone."""
+    if value is None:
+        return None
+    plain = value if value.__class__ is str else str(value)
+    if "&" in plain or not plain.isascii():
+        plain = decoded(plain)
+    return " ".join(plain.split()) or None
+
+
+def decoded(plain: str) -> str:
+    """With its spaces as they are."""
+    if "&" in plain:
+        plain = _ENTITY.sub(lambda found: unescape(found.group()), plain)
+    return plain if plain.isascii() else _INVISIBLE.sub("", plain)
 
 
 _MONEY = re.compile(r"(\()?\s*(-)?\s*(?:US)?\$?\s*(-)?\s*(\d[\d,]*(?:\.\d*)?|\.\d+)\s*(-|CR)?\s*(\))?", re.I)
@@ -44,6 +47,7 @@ _NO_ACRES = re.compile(r"sq|feet|\bft\b|\bsf\b|\bx\b|hectare")
 _ACRES = re.compile(r"(?<![\d,])([\d,]*+(?:\.\d++|(?<=\d)))\s*ac")
 _ACRES_UNIT = re.compile(r"\bac(re)?s?\b")
 _NEVER_BLANK = frozenset({float, int, bool})
+_SAYS_NONE = re.compile(r"(?:no|none|n/a|nothing)(?: |$)", re.I)
 _BLANKS = frozenset({"", "-", "--", "---", "n/a", "na", "none", "null", "nil", "not available", "unknown", "."})
 
 
@@ -51,6 +55,12 @@ def known(value: object) -> str | None:
     """Text, with the usual ways of saying "nothing" (N/A, --, none) taken as absent."""
     plain = text(value)
     return None if plain is None or plain.lower() in _BLANKS else plain
+
+
+def stated(value: object) -> str | None:
+    """Text that says there is something: `No Tax Sale` and `None on record` name nothing."""
+    plain = known(value)
+    return None if plain is None or _SAYS_NONE.match(plain) else plain
 
 
 def identifier(value: object) -> str | None:
@@ -68,6 +78,8 @@ def money(value: object) -> float | None:
     if value.__class__ is not str and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     plain = text(value)
+    if plain and "*" in plain:
+        plain = plain.strip("* ")  # a footnote
     # Most texts that are asked about are no amounts, and have something else at their ends or between them.
     if not plain or (plain.isascii() and plain.strip(_IN_MONEY)):
         return None
@@ -156,3 +168,53 @@ def _kept(item: Any) -> Any:
 def joined(parts: Iterable[object], separator: str = ", ") -> str | None:
     """The parts that say something, as one text."""
     return separator.join(part for part in map(text, parts) if part) or None
+
+
+_DIGIT = re.compile(r"\d")
+_NUMERIC_DATE = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?![\d/])")
+_ISO_DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?!\d)")
+_NAMED_DATES = (
+    # At the beginning of a word only: from each letter of a long one the rest of it would be read again.
+    re.compile(r"(?<![a-z])(?P<m>[a-z]{3})[a-z]*\.?[\s-]+(?P<d>\d{1,2})(?:st|nd|rd|th)?,?[\s-]+(?P<y>\d{4})", re.I),
+    re.compile(r"(?P<d>\d{1,2})[-/ ](?P<m>[a-z]{3})[a-z]*[-/ ,]+(?P<y>\d{4}|\d{2})(?!\d)", re.I),
+)
+_MONTH_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec"
+_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES.split(), start=1)}
+# Two-digit years up to here are of this century: deeds of 1950 exist, redemptions of 2050 do not.
+_CENTURY_PIVOT = 50
+
+
+def iso_date(value: object) -> str | None:
+    """`07/25/2017`, `7/25/17`, `2017-07-25T00:00`, `Jul 25, 2017`, `25-JUL-2017` as `2017-07-25`."""
+    plain = text(value)
+    if not plain or not _DIGIT.search(plain):  # most texts that are asked about are no dates
+        return None
+    if plain[0].isdecimal():
+        if found := _NUMERIC_DATE.match(plain):
+            return _iso(found[4], found[1], found[3])
+        if found := _ISO_DATE.match(plain):
+            return _iso(found[1], found[2], found[3])
+    for pattern in _NAMED_DATES:
+        if (found := pattern.search(plain)) and (month := _MONTHS.get(found["m"].lower())):
+            return _iso(found["y"], str(month), found["d"])
+    return _iso(plain[:4], plain[4:6], plain[6:]) if re.fullmatch(r"(1[6-9]|20)\d{6}", plain) else None
+
+
+def epoch_date(value: object) -> str | None:
+    """The date of milliseconds since 1970, as ArcGIS writes them (before 1970 too)."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    try:
+        return datetime.fromtimestamp(value / 1000, UTC).date().isoformat()
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _iso(year_digits: str, month: str, day: str) -> str | None:
+    full = int(year_digits)
+    if len(year_digits) <= 2:
+        full += 2000 if full < _CENTURY_PIVOT else 1900
+    try:
+        return date(full, int(month), int(day)).isoformat()
+    except ValueError:
+        return None

@@ -5,8 +5,9 @@ roles       which of them are labels and titles
 grids       tables with a head; gridfacts: what they are about
 pairs       labels and their values
 labels      the words counties use, and the canonical field of each
+choosing    which amount counts, where labels come again
 people      owners, addresses and ids as pages write them
-fromjson, fromtext   the same for pages that are not HTML
+formats     the same for pages that are not HTML
 page        all of it, once a page
 """
 

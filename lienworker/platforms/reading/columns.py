@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,14 @@ from lienworker.platforms.reading.labels import FIELD_OF
 Cleaner = Callable[[object], Any]
 Columns = dict[str, tuple[str, Cleaner]]
 
+_SPOKEN = re.compile(r"\bbook (\w+) ?/? ?(?:and )?page (\w+)", re.I)
 YEAR_WORDS = "year|tax year|roll year|assessment year|fiscal year|taxyear|tax roll year|yr|payable year|bill year"
+
+
+def _book_page(value: object) -> str | None:
+    """Book and page; of what a link says to the blind (`View the records for Book 12 and Page 34`) only these."""
+    found = _SPOKEN.search(str(value))
+    return f"{found[1]}/{found[2]}" if found else clean.known(value)
 
 
 def _columns(*rules: tuple[str, Cleaner, str]) -> Columns:
@@ -22,24 +30,26 @@ SALES = _columns(
     (
         "date",
         clean.iso_date,
-        "date|sale date|sales date|date of sale|deed date|transfer date|recorded|recording date"
+        "date|sale date|sales date|last sale date|last transfer date|date of sale|deed date|transfer date|recorded"
+        "|recording date"
         "|sale recorded|date sold|record date|conveyance date|transaction date|recorded date"
         "|deed recorded",
     ),
     (
         "price",
         clean.money,
-        "price|sale price|sales price|sale amount|sales amount|amount|consideration|sale value",
+        "price|sale price|sales price|transfer price|transfer amount|last sale price|sale amount|sales amount|amount"
+        "|consideration|sale value",
     ),
     (
         "deed_type",
-        clean.text,
+        clean.known,
         "deed type|instrument|instrument type|deed|deed code|type|sale instrument|inst type"
         "|document type|deed inst|sale type|conveyance type|inst",
     ),
     (
         "book_page",
-        clean.text,
+        _book_page,
         "book page|bk pg|book and page|or book page|deed book page|book pg|bk page|legal reference"
         "|book page number|instrument book page|deed book and page|or bk pg|official record"
         "|document number|doc number|instrument number|clerk file number|deed reference|book page or instrument",
@@ -48,12 +58,12 @@ SALES = _columns(
     ("page", clean.text, "page|deed page|or page|pg"),
     (
         "grantor",
-        clean.text,
+        clean.known,
         "grantor|seller|grantor name|seller name|from|previous owner|grantors",
     ),
     (
         "grantee",
-        clean.text,
+        clean.known,
         "grantee|buyer|grantee name|buyer name|to|owner|new owner|grantees",
     ),
 )
@@ -88,6 +98,11 @@ TAXES = _columns(
         "date paid|paid date|payment date|paid on|last paid|date of payment|posted date",
     ),
 )
+TAXES |= {
+    word: ("amount" if name == "tax_amount" else "due", clean.money)
+    for word, name in FIELD_OF.items()
+    if name in ("tax_amount", "total_due") and word not in TAXES
+}
 LIENS = _columns(
     (
         "certificate_number",
@@ -109,7 +124,7 @@ LIENS = _columns(
     ("winning_bid", clean.money, "winning bid|bid|winning bid amount|bid amount"),
     (
         "holder",
-        clean.text,
+        clean.known,
         "holder|certificate holder|buyer|bidder|purchaser|lien holder|cert holder|winner|buyer name",
     ),
     (
@@ -122,7 +137,7 @@ LIENS = _columns(
         clean.iso_date,
         "redeemed on|redeemed|redemption date|date redeemed|redeemed date",
     ),
-    ("status", clean.text, "status|certificate status|cert status|lien status"),
+    ("status", clean.stated, "status|certificate status|cert status|lien status"),
 )
 VALUE_OF = {
     "land_value": "land",

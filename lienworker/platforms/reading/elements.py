@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+from lxml import etree  # type: ignore[import-untyped]
 
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.bounds import check_cells
@@ -13,7 +16,8 @@ from lienworker.platforms.reading.tokens import BLOCKS, CELLS
 Element = Any
 _EDGES = BLOCKS | {"br"}
 _WITHIN_A_LINE = frozenset({"a", "b", "font", "span", "strong"})
-_UNREAD = frozenset({"script", "style", "select"})
+#: What a browser shows no text of, or one text of many.
+UNREAD = frozenset({"script", "style", "select", "template", "noscript"})
 
 
 def grid_of(table: Element, about: str = "") -> Grid | None:
@@ -52,14 +56,32 @@ def _says_anything(element: Element) -> bool:
 
 
 def text_of(element: Element) -> str:
-    inside = len(element)
-    if not inside:
-        text = element.text  # lxml makes it anew each time
+    text = element.text  # lxml makes it anew each time
+    if not len(element):
         return " ".join(text.split()) if text else ""
-    if inside == 1 and isinstance((child := element[0]).tag, str) and not len(child):
-        # A cell around a link, a `font` or a `b`: most of what is left.
-        return " ".join(f"{element.text or ''} {child.text or ''} {child.tail or ''}".split())
-    return " ".join(" ".join(element.itertext("*")).split())
+    parts = [text or ""]
+    for child in element:  # a cell around a link or a few `b`: most of what is left
+        if len(child):
+            return " ".join(" ".join(texts_of(element)).split())
+        if (tag := child.tag).__class__ is str and tag not in UNREAD:
+            parts.append(child.text or "")
+        parts.append(child.tail or "")
+    return " ".join(" ".join(parts).split())
+
+
+def texts_of(element: Element) -> Iterator[str]:
+    """All texts in an element as they are, in reading order; a script, a style and a comment say nothing."""
+    if next(element.iter(etree.Comment, *UNREAD), None) is None:
+        yield from element.itertext()
+        return
+    steps = etree.iterwalk(element, events=("start", "end", "comment"))
+    for event, part in steps:
+        if event == "start" and part.tag in UNREAD:
+            steps.skip_subtree()
+        elif event == "start" and part.text:
+            yield part.text
+        if event != "start" and part is not element and part.tail:
+            yield part.tail
 
 
 def lines_of(element: Element) -> tuple[str, ...]:
@@ -83,7 +105,7 @@ def _break(element: Element, parts: list[str], depth: int) -> None:
         tag = child.tag
         edge = "\n" if tag in _EDGES else ""
         parts.append(edge)
-        if tag != "br" and isinstance(tag, str) and tag not in _UNREAD and depth < 50:
+        if tag != "br" and isinstance(tag, str) and tag not in UNREAD and depth < 50:
             _break(child, parts, depth + 1)
         parts.append(edge)
         if text := child.tail:

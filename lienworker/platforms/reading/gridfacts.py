@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Record
+from lienworker.platforms.reading import people
 from lienworker.platforms.reading.columns import KINDS, LIENS, VALUES, YEAR_WORDS, Cleaner
 from lienworker.platforms.reading.grids import Grid
-from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, without_year
+from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, OTHER_ID, meaning, without_year
 from lienworker.platforms.reading.pairs import Pair
 
 Facts = tuple[str, list[Record]]
@@ -17,6 +19,17 @@ Facts = tuple[str, list[Record]]
 _WIDEST_REMEMBERED = 100
 _OWNER_HEADS = frozenset({"ownership", "owners", "owner type", "title holder", "titleholder", "owner"})
 _ABOUT_A_PARCEL = frozenset({"owner_name", "property_address", "certificate_number", "face_amount", "total_due"})
+_OF_OWNERS = re.compile(r"^(?!.*(?:prior|prev|former|sale|history)).*owner", re.I)
+_MOST_OWNERS = 10
+_LINE_WORDS = (
+    "line|ln|line no|line number|lines|seq|sequence|unit price|unit type|adjusted unit price|adj unit price|unit rate"
+    "|depth factor|depth chart|front feet|eff front|effective frontage|land line|land type|subarea|sub area"
+)
+_LINE_HEADS = frozenset(_LINE_WORDS.split("|"))
+# What a table of exemptions or permits gives a year and an amount is no tax.
+_NO_HISTORY = frozenset({"exemption", "exemption type", "exemption code", "permit", "permit number", "permit type"})
+_OF_A_SALE = frozenset({"owner_name", "co_owner"})
+_OF_A_BILL = frozenset({"tax_amount", "total_due"})
 _YEARS = frozenset(YEAR_WORDS.split("|"))
 _ACCOUNTS = frozenset(word for word, kind in OTHER_ID.items() if kind == "account")
 _NAMES_PARCEL = _ACCOUNTS | ID_RANK.keys()
@@ -33,7 +46,7 @@ def facts_of(grid: Grid) -> Facts | None:
 
 def _facts(grid: Grid) -> Facts | None:
     words = grid.words
-    if words and words[0] in _OWNER_HEADS and "name" in words:
+    if words and ((words[0] in _OWNER_HEADS and "name" in words) or (words[0] in _NO_HISTORY and not grid.about)):
         return None
     if years := _years(grid):
         return "values", _by_year(grid, years)
@@ -97,9 +110,11 @@ def _head_year(head: str) -> int | None:
 def _by_year(grid: Grid, years: list[int | None]) -> list[Record]:
     entries: dict[str, Record] = {}
     start = next(place for place, year in enumerate(years) if year)
-    for row in grid.rows:
-        label = next((cell for cell in reversed(row[:start]) if cell), "")
-        name = VALUES.get(without_year(label.lstrip("+=- "))[0], ("", clean.money))[0]
+    labels = [next((cell for cell in reversed(row[:start]) if cell), "") for row in grid.rows]
+    words = [_value_word(label) for label in labels]
+    # The part that is assessed comes after what it is a part of, wherever it stands.
+    for word, row in sorted(zip(words, grid.rows, strict=True), key=lambda pair: _is_assessed_part(pair[0])):
+        name = VALUES.get(word, ("", clean.money))[0]
         for head, year, cell in zip(grid.head[start:], years[start:], row[start:], strict=True):
             amount = clean.money(cell)
             if year and amount is not None:
@@ -107,6 +122,15 @@ def _by_year(grid: Grid, years: list[int | None]) -> list[Record]:
                 if name:
                     entry.setdefault(name, amount)
     return [entry for entry in entries.values() if entry.keys() - {"year", "kind"}]
+
+
+def _value_word(label: str) -> str:
+    word = without_year(label.lstrip("+=- "))[0]
+    return word if word in VALUES else meaning(label.lstrip("+=- "))
+
+
+def _is_assessed_part(word: str) -> bool:
+    return "assess" in word and VALUES.get(word, ("",))[0] in ("land", "building")
 
 
 def kind_of(head: str) -> Record:
@@ -117,13 +141,23 @@ def kind_of(head: str) -> Record:
     return {"kind": "working"} if any(mark in word for mark in ("working", "prelim", "proposed")) else {}
 
 
-def owners_of(grid: Grid) -> list[str]:
-    """The names of a table of owners (`Ownership | Name | …`), and of no other table."""
+def owners_of(grid: Grid) -> tuple[list[str], str | None]:
+    """The names of a table of owners (`Ownership | Name | …`, `Owner(s) | Mailing Address`), and of no other table.
+
+    With their address, where a column of it goes on from row to row.
+    """
     words = grid.words
-    if not words or words[0] not in _OWNER_HEADS or "name" not in words:
-        return []
-    place = words.index("name")
-    return [row[place] for row in grid.rows if row[place]]
+    if not words or facts_of(grid):
+        return [], None
+    if "name" in words and (words[0] in _OWNER_HEADS or _OF_OWNERS.search(grid.title)):
+        place = words.index("name")
+        return [people.name_of(row[place]) for row in grid.rows if row[place]], None
+    fields = [FIELD_OF.get(word, "") for word in words]
+    if fields[0] != "owner_name" or "owner_address" not in fields or len(grid.rows) > _MOST_OWNERS:
+        return [], None
+    names = [people.name_of(row[0]) for row in grid.rows if people.is_owner(row[0])]
+    place = fields.index("owner_address")
+    return names, people.mailing_address([row[place] for row in grid.rows if row[place]]) if names else None
 
 
 def is_list_of_parcels(grid: Grid) -> bool:
@@ -133,6 +167,24 @@ def is_list_of_parcels(grid: Grid) -> bool:
         return False
     about = {FIELD_OF.get(word) for word in words} | {LIENS.get(word, ("",))[0] for word in words}
     return bool(about & _ABOUT_A_PARCEL) and not _is_history(words, grid)
+
+
+def said_of_parcel(grid: Grid) -> list[Pair]:
+    """What the only row of a table says of the parcel: nothing, where the row is one line of its land."""
+    if len(grid.rows) != 1 or not _LINE_HEADS.isdisjoint(grid.words):
+        return []
+    unsaid = _not_of_parcel(grid)
+    return [pair for pair in grid.pairs() if FIELD_OF.get(without_year(pair.label)[0]) not in unsaid]
+
+
+def _not_of_parcel(grid: Grid) -> frozenset[str]:
+    """Fields that the row of a sale or of a fee has too, and means otherwise."""
+    found = facts_of(grid)
+    kind = found[0] if found else ""
+    if kind == "sales" and not any(word in ID_RANK for word in grid.words):
+        return _OF_A_SALE  # who bought then, not who owns now
+    has_sum = any(word.startswith("total") for word in grid.words)
+    return frozenset() if kind == "taxes" or has_sum else _OF_A_BILL
 
 
 def shared_by_all(grid: Grid) -> list[Pair]:

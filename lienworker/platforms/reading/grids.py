@@ -16,6 +16,9 @@ from lienworker.platforms.reading.labels import MAX_LABEL, is_known, normalise
 from lienworker.platforms.reading.pairs import Pair
 from lienworker.platforms.reading.tokens import CELLS, Element, Token
 
+_NAME_HEADS = frozenset({"field", "attribute", "name", "label", "item", "description", "characteristic", "category"})
+_VALUE_HEADS = frozenset({"value", "values", "detail", "details", "information", "data"})
+
 
 @dataclass
 class Grid:
@@ -24,6 +27,8 @@ class Grid:
     head: list[str]
     rows: list[list[str]] = field(default_factory=list)
     tokens: list[Token] = field(default_factory=list)
+    title: str = ""
+    """What stands above it, where the reader knows."""
     about: str = ""
     """What its rows are (`sales`, `taxes`, …), where the reader knows; else the head tells."""
     facts: Any = None
@@ -34,11 +39,41 @@ class Grid:
         """The head, as it is looked up."""
         return [normalise(head[:LONGEST_REMEMBERED]) for head in self.head]
 
+    def items(self) -> list[dict[str, str]]:
+        """The rows, each by the words of the head."""
+        return [dict(zip(self.words, row, strict=True)) for row in self.rows]
+
     def pairs(self) -> list[Pair]:
         """Head above values, where there is only one row."""
         if len(self.rows) != 1:
             return []
-        return [Pair(label, (value,)) for label, value in zip(self.head, self.rows[0], strict=True) if label and value]
+        cells = _cells_of_texts(self.tokens)
+        return [
+            Pair(_own_label(label, cells), _lines(value, cells))
+            for label, value in zip(self.head, self.rows[0], strict=True)
+            if label and value
+        ]
+
+
+def _cells_of_texts(tokens: list[Token]) -> dict[str, list[Token]]:
+    """The tokens of cells that have more than one, by the whole text of the cell."""
+    cells: dict[Element, list[Token]] = {}
+    for token in tokens:
+        cells.setdefault(token.cell, []).append(token)
+    return {" ".join([token.text for token in inside]): inside for inside in cells.values() if len(inside) > 1}
+
+
+def _own_label(label: str, cells: dict[str, list[Token]]) -> str:
+    """A label without the link beside it (`Mailing Address Change`)."""
+    first = cells[label][0].text if label in cells else label
+    return first if not is_known(label) and is_known(first) else label
+
+
+def _lines(value: str, cells: dict[str, list[Token]]) -> tuple[str, ...]:
+    lines: dict[int, list[str]] = {}
+    for token in cells.get(value, ()):
+        lines.setdefault(token.line, []).append(token.text)
+    return tuple(map(" ".join, lines.values())) or (value,)
 
 
 @dataclass(slots=True)
@@ -79,7 +114,8 @@ def _tables(tokens: list[Token]) -> Iterator[list[_Row]]:
         if row.tag == "tr" and (table := _table_of(row, known)) is not None:
             tables.setdefault(table, []).append(row)
     for rows in tables.values():
-        yield [_row(row, cells) for row in rows]
+        if len(rows) > 1:  # a head alone is none
+            yield [_row(row, cells) for row in rows]
 
 
 def _table_of(row: Element, known: dict[Element, Element | None]) -> Element | None:
@@ -132,6 +168,8 @@ def _grids(rows: list[_Row]) -> Iterator[Grid]:
 
 def _is_head(row: _Row) -> bool:
     filled = row.filled
+    if len(filled) == 2 and filled[1].lower() in _VALUE_HEADS and filled[0].lower() in _NAME_HEADS:
+        return False  # what stands below it are labels and their values
     if row.headers > 2 and sum(map(is_known, filled[:3])) == 3:
         return True  # whatever stands to the right of the head ("Date: …")
     # A `th` beside a `td` names that one cell, not a column.

@@ -13,13 +13,18 @@ from lienworker.platforms.reading.pairs import Pair
 # A pair, and the words by which its label is looked up.
 Worded = tuple[Pair, str]
 _OWNER_IDS = frozenset({"owner id", "owner number", "owner no"})
-_ELSEWHERE = re.compile(r"related|nearby|adjacent|adjoining|neighbor|comparable|parent parcel|child parcel|split", re.I)
+_ELSEWHERE = re.compile(
+    r"related|nearby|adjacent|adjoining|neighbor|comparable|parent parcel|child parcel|split"
+    # Of a service's answer: one of the lines of its land, one part of a building.
+    r"|landlines?|subareas?|extrafeatures?",
+    re.I,
+)
 
 
 def of_this_parcel(pairs: list[Pair], words: list[str]) -> list[Worded]:
     """Without what a title says of other parcels; a name beside an owner's id is the owner's."""
     own = list(zip(pairs, words, strict=True))
-    if elsewhere := set(filter(_is_elsewhere, {pair.section for pair in pairs})):
+    if elsewhere := set(filter(is_elsewhere, {pair.section for pair in pairs})):
         own = _without(own, elsewhere)
     if "name" not in words or _OWNER_IDS.isdisjoint(words):
         return own
@@ -35,7 +40,7 @@ def _is_beside_owner_id(words: list[str], at: int) -> bool:
 
 
 @remember_short(1024)
-def _is_elsewhere(section: str) -> bool:
+def is_elsewhere(section: str) -> bool:
     return _ELSEWHERE.search(section) is not None
 
 

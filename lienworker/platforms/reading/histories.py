@@ -8,20 +8,22 @@ from typing import Any
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Record
 from lienworker.platforms.reading.columns import SALES, VALUE_OF
-from lienworker.platforms.reading.gridfacts import facts_of
+from lienworker.platforms.reading.gridfacts import facts_of, kind_of
 from lienworker.platforms.reading.grids import Grid
-from lienworker.platforms.reading.labels import FIELD_OF, normalise, without_year
+from lienworker.platforms.reading.labels import FIELD_OF, normalise, without_year, year_of_title
 from lienworker.platforms.reading.pairs import Pair
 
 # Words that mean a sale even outside a table of sales.
 _SALE_WORDS = frozenset(
     {"sale date", "sale price", "sales date", "sales price", "date of sale", "last sale date", "last sale price"}
+    | {"transfer date", "transfer price"}
 )
 _BESIDE_A_SALE = _SALE_WORDS | {
     "grantor", "grantee", "seller", "buyer", "deed type", "book page", "book and page", "instrument", "legal reference",
 }  # fmt: skip
 
 
+_SUMS = {"market_value": "market", "assessed_value": "assessed"}
 #: Entries of one year that a new one may complete; more than a few contradict each other anyway.
 _MOST_OF_A_YEAR = 100
 
@@ -79,21 +81,23 @@ def _completes(entry: Record, other: Record) -> bool:
 
 
 def take_year_labels(record: Record, pairs: list[Pair]) -> None:
-    """Labels that name their year (`2023 Just Value`) add to that year's values."""
-    by_year: dict[int, Record] | None = None
+    """Labels that name their year (`2023 Just Value`), or stand below a title that does, add to that year's values."""
+    by_year: dict[tuple[int, str | None], Record] | None = None
     for pair in pairs:
         word, year = without_year(pair.label)
-        if year is None or (name := FIELD_OF.get(word)) not in VALUE_OF:
+        if (name := FIELD_OF.get(word)) not in VALUE_OF or (year := year or year_of_title(pair.section)) is None:
             continue
         if (amount := clean.money(pair.lines[0])) is None:
             continue
         known = _history(record, "values")
         if by_year is None:
-            by_year = {entry["year"]: entry for entry in reversed(known) if "year" in entry}
-        if year not in by_year:
-            by_year[year] = {"year": year}
-            known.add(by_year[year])
-        by_year[year].setdefault(VALUE_OF[name], amount)
+            by_year = {(entry["year"], entry.get("kind")): entry for entry in reversed(known) if "year" in entry}
+        kind = kind_of(pair.section)
+        entry = by_year.get((year, kind.get("kind")))
+        if entry is None:
+            entry = by_year[year, kind.get("kind")] = {"year": year, **kind}
+            known.append(entry)
+        entry.setdefault(VALUE_OF[name], amount)
 
 
 def take_sale(record: Record, pairs: list[Pair]) -> None:
@@ -105,7 +109,7 @@ def take_sale(record: Record, pairs: list[Pair]) -> None:
         word = normalise(pair.label)
         if word not in (_BESIDE_A_SALE if sales else _SALE_WORDS):
             continue
-        name, wash = SALES[word.removeprefix("last ")]
+        name, wash = SALES[word]
         if not sales or name in sales[-1]:
             sales.append({})
         sales[-1][name] = wash(pair.lines[0])
@@ -119,8 +123,13 @@ def take_newest(record: Record) -> None:
     values = [entry for entry in record.get("values", ()) if entry.get("year")]
     if values:
         newest = max(values, key=lambda entry: int(entry["year"]))
+        older = [entry for entry in values if entry["year"] != newest["year"]]
+        # A head that agrees with the newest year is of that year; what is said otherwise of it is said of a part.
+        is_of_newest = any(record.get(name) == newest.get(column, "") for name, column in _SUMS.items())
         for name, column in VALUE_OF.items():
-            if record.get(name) is None:
+            known = record.get(name)
+            is_older = known is not None and any(entry.get(column) == known for entry in older)
+            if known is None or ((is_of_newest or is_older) and column in newest):
                 record[name] = newest.get(column)
     taxes = [entry for entry in record.get("taxes", ()) if entry.get("year")]
     if taxes and record.get("tax_amount") is None:

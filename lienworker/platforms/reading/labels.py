@@ -21,7 +21,12 @@ PARCEL_ID = (
     "|geographic id|tax map number|tax map id|map parcel|schedule number|key number|tax map|tax map key|tmk"
     "|parcel identifier|property identification number|property identifier|property identification|propertyid"
     "|property key|tax key|tax key number|tax key no|taxkey|assessor identification number"
-    "|sidwell number|parcel code|real estate id|print key|gpin|tax parcel no|geo number|geo no"
+    "|sidwell number|parcel code|real estate id|print key|gpin|tax parcel no|geo number|geo no|parcel control number"
+    "|pcn|parcel nbr|parcel nb|par num|par no|parc no|pnum|parcel tag|parcel identification no|prcl id|prcl nbr|tms"
+    "|tms number|tms no|tax map sequence|map tax lot|taxlot|tax lot|taxlot id|gis pin|pin num|pin dash|pin formatted"
+    "|gis parcel number|gis parcel id|full parcel id|state parcel id|pidn|pid num|upc|apn dash|tax id num|sched num"
+    "|assessment no|assessment number|assessor parcel no|parcel full|complete parcel number|full pin|long pin|tax pin"
+    "|ein pin|property pin|county tax id|quick ref id|quick reference id|property reference number|parcel reference"
 )
 _OTHER_IDS = {
     "account": (
@@ -54,7 +59,7 @@ _FIELDS = {
         "|owner mailing address information|name address|name and address|owner s name and address"
         "|owner mailing information|property owners|owner and address|owner name s and address"
         "|owner name and mailing|taxpayer name and address|taxpayer of record|owner owners|owners information"
-        "|current owner s name"
+        "|current owner s name|ownership|ownership mailing address"
     ),
     "co_owner": (
         "owner 2|owner2|owner name 2|co owner|co owner name|second owner|secondary owner|additional owner"
@@ -72,7 +77,8 @@ _FIELDS = {
     "property_address": (
         "property address|situs|situs address|site address|property location|location|location address"
         "|property situs|site|street address|physical address|property street address|situs location"
-        "|siteaddress|prop address|physical location|address of property|situs addr|property addr"
+        "|siteaddress|situs address 1|site address 1|prop address|physical location|address of property|situs addr"
+        "|property addr"
         "|site location|parcel address|parcel location|property site address|primary situs"
         "|911 address|e 911 address|e911 address|propertyaddress|site addr|property address 1|situs address s"
         "|location of property|property physical address|primary address|fulladdress|situs display"
@@ -112,7 +118,9 @@ _FIELDS = {
         "land sqft|land square feet|land sq ft|lot square feet|lot sqft|land square footage|lot sq ft"
         "|land area sqft|land area sq ft|lot area sqft|lot square footage|lot size sq ft|square footage land"
         "|total land sqft|land area square feet|lot size sqft|lot size square feet|land total sqft|sq ft land"
-        "|size sqr feet|size sq ft|land size sq ft|lot size in square feet|lot area sq ft"
+        "|size sqr feet|size sq ft|land size sq ft|lot size in square feet|lot area sq ft|land area approximate sq ft"
+        "|land area approx sq ft|parcel area sq ft|site area sq ft|parcel square feet|parcel sq ft|gis sqft|lot size sf"
+        "|land sf|total land area sq ft|total land sq ft"
     ),
     "building_area_sqft": (
         "building area|building sqft|building square feet|living area|total living area|gross living area"
@@ -133,7 +141,7 @@ _FIELDS = {
     "bathrooms": (
         "bathrooms|baths|bath|number of bathrooms|full baths|total bathrooms|no of bathrooms|full bathrooms"
         "|total baths"
-        "|total bthrms|full bthrms|total full baths|number of full baths"
+        "|total bthrms|full bthrms|total full baths|number of full baths|number of full bathrooms|bathroom count"
     ),
     "homestead": (
         "homestead|homestead exemption|hx|homesteaded|homestead y n|homestead status|homestead property|has homestead"
@@ -236,7 +244,7 @@ _COLUMNS = (
     "|neighborhood code|face value|face amount|adv num|adv number|advertising number|winning bid|tax sale"
     "|case number|case|auction type|opening bid|minimum bid|ticket number|redemption date|buyer name|buyer"
     "|seller"
-    "|ownership|certificate of sale|cert number"
+    "|certificate of sale|cert number|transfer date|transfer price"
 )
 _COLUMN_WORDS = frozenset(_COLUMNS.split("|"))
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
@@ -245,6 +253,16 @@ _COLON = re.compile(r":(?=\s|$)")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _QUALIFIER = re.compile(
     r"\b(?:certified|preliminary|working|final|current|year|tax year|roll|values?|proposed|as of)\b"
+)
+_OF_A_YEAR = re.compile(r"value|valuation|assess|apprais|certified|working|prelim|tax|roll|trim|bill|in progress", re.I)
+_LAST_NUMBER = re.compile(r"(?<=[a-z])(?=\d$)")
+_BRACKETS = re.compile(r"\([^()]{1,40}\)")
+_WORTHS = frozenset({"market", "appraised", "assessed", "taxable", "just"})
+# What in brackets makes it another thing.
+_OTHERWISE = re.compile(
+    r"prior|previous|old|former|last|next|assess|taxable|market|apprais|just|exempt|delinq|ag\b|agric|year|school|city|\d{4}"
+    r"|sq|feet|acre|mail|seller|buyer|estimat|land|build|improv",
+    re.I,
 )
 MAX_LABEL = 60
 _MOST_WORDS = 5
@@ -279,8 +297,24 @@ def _is_word(word: str) -> bool:
 def meaning(label: str) -> str:
     """The words by which a label is looked up: `Owner Of Record - Sole Owner` means `owner of record`."""
     word = normalise(label)
+    if _is_word(word):
+        return word
+    if "(" in label and (found := _without_brackets(label)):
+        return found
+    if word[-1:].isdigit() and _is_word(numbered := _LAST_NUMBER.sub(" ", word)):
+        return numbered  # `ownerName1`
     head, dash, _ = label.partition(" - ")
-    return normalise(head) if dash and not _is_word(word) and _is_word(normalise(head)) else word
+    return normalise(head) if dash and _is_word(normalise(head)) else word
+
+
+def _without_brackets(label: str) -> str:
+    """`Total Value (Market)` as `total market value`, `Site (Property) Address` as `site address`, where known."""
+    inside = " ".join(_BRACKETS.findall(label)).strip("()").lower()
+    if inside in _WORTHS:
+        outside = normalise(_BRACKETS.sub(" ", label))
+        return f"total {inside} value" if outside in ("total", "total value", "value") else ""
+    outside = "" if _OTHERWISE.search(inside) else normalise(_BRACKETS.sub(" ", label))
+    return outside if outside in FIELD_OF or outside in ID_RANK else ""
 
 
 def split_labels(text: str) -> list[str]:
@@ -320,6 +354,13 @@ def looks_like_label(text: str) -> bool:
     if text.endswith(":"):
         return any(map(str.isalpha, text))
     return _may_be_known(text) and meaning(text) in _WORDS
+
+
+@remember_short(1024)
+def year_of_title(title: str) -> int | None:
+    """The year that a title gives to the values below it: `2023 Certified Values`, `Assessment for 2024`."""
+    years = set(_YEAR.findall(title))
+    return int(years.pop()) if len(years) == 1 and len(title) <= MAX_LABEL and _OF_A_YEAR.search(title) else None
 
 
 @remember_short(4096)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lienworker.platforms.core.base import Page
-from lienworker.platforms.reading.fromjson import json_reading
-from lienworker.platforms.reading.fromtext import plain_reading
-from lienworker.platforms.reading.gridfacts import facts_of, is_list_of_parcels
+from lienworker.platforms.reading.formats import json_reading, plain_reading
+from lienworker.platforms.reading.gridfacts import facts_of, is_list_of_parcels, said_of_parcel
 from lienworker.platforms.reading.grids import Grid, grids_of
 from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, without_year
-from lienworker.platforms.reading.pairs import Pair, pairs_of
+from lienworker.platforms.reading.pairs import Pair, named_by_id, pairs_of
 from lienworker.platforms.reading.tokens import tokens_of
 
 
@@ -43,13 +42,6 @@ def shows_parcel(page: Page) -> bool:
     return "parcel_id" in names and len(names) >= 4
 
 
-def _is_buyer(grid: Grid, pair: Pair) -> bool:
-    """The owner in the only row of a table of sales is who bought then, not who owns now."""
-    found = facts_of(grid)
-    of_sales = found is not None and found[0] == "sales" and not any(word in ID_RANK for word in grid.words)
-    return of_sales and FIELD_OF.get(without_year(pair.label)[0]) == "owner_name"
-
-
 def _read(page: Page) -> Reading:
     if page.is_json:
         pairs, grids = json_reading(page.json())
@@ -60,6 +52,7 @@ def _read(page: Page) -> Reading:
     tokens = tokens_of(page.selector)
     grids, loose = grids_of(tokens)
     pairs = pairs_of(loose)
+    pairs += named_by_id(tokens, pairs)
     for grid in grids:
-        pairs += [pair for pair in grid.pairs() if not _is_buyer(grid, pair)]
+        pairs += said_of_parcel(grid)
     return Reading(pairs, grids, len(tokens))

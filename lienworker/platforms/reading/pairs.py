@@ -6,13 +6,14 @@ the next cell, block or definition. Where a label is followed by another label o
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from lienworker.platforms.core import clean
-from lienworker.platforms.reading.labels import FIELD_OF, MAX_LABEL, is_known, meaning
+from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, MAX_LABEL, is_known, meaning, normalise
 from lienworker.platforms.reading.places import Places
 from lienworker.platforms.reading.roles import mark_roles
 from lienworker.platforms.reading.tokens import BLOCKS, CELLS, Element, Token
@@ -21,6 +22,10 @@ _ROW_GROUPS = frozenset({"table", "tbody", "thead", "tfoot"})
 _WIDE = frozenset({"body", "form", "main", "html"})
 _BLOCK_FIELDS = frozenset({"owner_name", "owner_address"})
 _MAX_LINES = 12
+_NAMED_BY_ID = frozenset({"owner_name", "parcel_id", "property_address"})
+# `lblOwnerName`, `txtParcelId`; what a list of sales or a header calls so is not the parcel's.
+_ID_PREFIX = re.compile(r"^(?:lbl|txt|spn|span|lit|lnk|hl|td|div)(?=[A-Z])|\d+$")
+_OF_ANOTHER = re.compile(r"sale|prev|prior|hist|grant|head|title|search|menu|nav|mail|link|btn|result|compar", re.I)
 _SIGNS = frozenset({"+", "-", "=", "$", ":"})
 
 
@@ -44,6 +49,26 @@ def pairs_of(tokens: list[Token]) -> list[Pair]:
     mark_roles(tokens)
     _mark_label_columns(tokens)
     return list(_pairs(tokens))
+
+
+def named_by_id(tokens: list[Token], pairs: list[Pair]) -> list[Pair]:
+    """What an element's own id names (`…_lblOwnerName`), of the fields that no label of the page has."""
+    known = {_id_field(meaning(pair.label)) for pair in pairs}
+    found: dict[str, Pair] = {}
+    for token in tokens if not known >= _NAMED_BY_ID else ():
+        place = token.element.get("id")
+        if place and not token.barrier and not token.label and not _OF_ANOTHER.search(place):
+            word = normalise(_ID_PREFIX.sub("", place.rpartition("_")[2]))
+            name = _id_field(word)
+            if name in _NAMED_BY_ID and name not in known and not is_known(token.text):
+                if name in found and name == "owner_name":
+                    found[f"{name} {len(found)}"] = Pair("co owner", (token.text,))
+                found.setdefault(name, Pair(word, (token.text,)))
+    return list(found.values())
+
+
+def _id_field(word: str) -> str:
+    return "parcel_id" if word in ID_RANK else FIELD_OF.get(word, "")
 
 
 def _pairs(tokens: list[Token]) -> Iterator[Pair]:
@@ -79,7 +104,8 @@ def _value_after(tokens: list[Token], places: Places, index: int) -> tuple[str, 
             return ()
     if _in_menu(label.element, first.element, label_child):
         return ()
-    of_owner = FIELD_OF.get(meaning(label.text)) in _BLOCK_FIELDS
+    field = FIELD_OF.get(meaning(label.text), "")
+    of_owner = field in _BLOCK_FIELDS
     if value_child is not None and value_child.tag in BLOCKS:
         lines = _lines(tokens, places, index + 1, depth + 1)
     else:
@@ -89,7 +115,7 @@ def _value_after(tokens: list[Token], places: Places, index: int) -> tuple[str, 
     if not lines or label_child is None or label_child.tag not in CELLS:
         return lines
     below = _lines_below(tokens, places, index, len(lines), label_child)
-    if not below and of_owner:
+    if not below and (of_owner or field == "legal_description"):
         below = _lines_beside_blanks(tokens, places, index, label_child)
     return lines + below
 

@@ -54,11 +54,15 @@ class Places:
             for gone in left:
                 del depth_of[gone]
             del path[shared + 1 :], blocks[shared + 1 :]
+            depth, block = shared, blocks[-1] if blocks else -1
             for element in reversed(branch):
-                depth = depth_of[element] = len(path)
-                blocks.append(depth if element.tag in BLOCKS else blocks[-1] if blocks else -1)
+                depth += 1
+                depth_of[element] = depth
+                if element.tag in BLOCKS:
+                    block = depth
+                blocks.append(block)
                 path.append(element)
-            self.depth.append(len(path) - 1)
+            self.depth.append(depth)
             self.shared.append(shared)
             self.block.append(blocks[-1])
 

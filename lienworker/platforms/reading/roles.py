@@ -17,6 +17,13 @@ _HEADING_CLASS = re.compile(r"heading(?:$|[\s_-])", re.I)
 _BADGE = re.compile(r"\blabel-(?:default|primary|success|info|warning|danger)\b")
 _TITLES = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "legend", "caption"})
 _TITLE_CLASS = re.compile(r"head(?:er|ing)|title", re.I)
+# `2023 Certified Values`, `Tax Year 2024`: what stands below it is of that year.
+_YEAR_TITLE = re.compile(
+    r"(?:tax|roll|assessment) year (?:19|20)\d\d|(?:19|20)\d\d(?:[ -]+(?:certified|working|preliminary|proposed|final"
+    r"|tax|trim|roll|assessments?|values?|taxes|bill|valuation|in progress|appraised|assessed|market)){1,4}",
+    re.I,
+)
+_CENTURIES = frozenset({"19", "20"})
 #: Characters; a longer text is neither named by its tag nor by its class.
 _LONGEST_MARKED = 80
 _INLINE = frozenset({"span", "font", "b", "strong", "i", "em", "u"})
@@ -37,7 +44,7 @@ def _role(text: str, element: Element, known: dict[Element, str | None]) -> tupl
     marks = _marks_of(element, known) if is_short else None
     label_class, cell_class, title_class = _said_by(marks) if marks else (False, False, False)
     tag = element.tag
-    is_title = is_short and (title_class or tag in _TITLES)
+    is_title = is_short and (title_class or tag in _TITLES or _names_a_year(text))
     if looks_like_label(text):
         return True, is_title
     if not is_short:
@@ -46,6 +53,10 @@ def _role(text: str, element: Element, known: dict[Element, str | None]) -> tupl
         following = element.getnext()
         return (following is not None and following.tag == "td"), is_title
     return (tag in ("label", "dt") or label_class or cell_class), is_title
+
+
+def _names_a_year(text: str) -> bool:
+    return (text[:2] in _CENTURIES or text[-4:-2] in _CENTURIES) and _YEAR_TITLE.fullmatch(text) is not None
 
 
 def _marks_of(element: Element, known: dict[Element, str | None]) -> str | None:
@@ -67,7 +78,8 @@ def _marks_of(element: Element, known: dict[Element, str | None]) -> str | None:
     elif marks and element.tag in CELLS:
         # A cell is called a heading where it names what stands beside it; elsewhere that word means a title.
         marks = f"{_IN_CELL}{marks}"
-    known.update(dict.fromkeys(climbed, marks))
+    if climbed:
+        known.update(dict.fromkeys(climbed, marks))
     return marks
 
 

@@ -27,8 +27,9 @@ BLOCKS = frozenset(_BLOCK_TAGS.split())
 CELLS = frozenset({"td", "th"})
 _SKIPPED = frozenset(_SKIPPED_TAGS.split())
 _FIELDS = frozenset({"input", "textarea"})
-_MEANT = BLOCKS | _SKIPPED | _FIELDS | {"br", "span"}
+_MEANT = _SKIPPED | _FIELDS | {"br", "span"}
 _FOOTNOTE = re.compile(r"\*+\s*\w{0,12}")
+_LABEL_LINE = re.compile(r":[ \t\r]*\n")
 _BUTTONS = frozenset({"button", "submit", "image", "reset", "hidden"})
 
 
@@ -65,10 +66,15 @@ class _Walker:
         for event, element in steps:
             if event == "start":
                 tag = element.tag
-                # Most tags are plain; only those that mean something here are worth a call.
-                if tag in _MEANT and not self._enter(element, tag):
+                # Most tags are blocks or plain; only the others that mean something here are worth a call.
+                if tag in BLOCKS:
+                    self.line += 1
+                    if tag in CELLS:
+                        self.cells.append(element)
+                elif tag in _MEANT and not self._enter(element, tag):
                     steps.skip_subtree()
-                elif (text := element.text) and not text.isspace():
+                    continue
+                if (text := element.text) and not text.isspace():
                     self._add(text, element)
                 continue
             if event == "end" and (tag := element.tag) in BLOCKS:
@@ -81,11 +87,7 @@ class _Walker:
 
     def _enter(self, element: Element, tag: str) -> bool:
         """Says whether the element's text and its children are to be read."""
-        if tag in BLOCKS:
-            self.line += 1
-            if tag in CELLS:
-                self.cells.append(element)
-        elif tag == "br":
+        if tag == "br":
             self.line += 1
         elif tag in _SKIPPED or _hidden(element, tag):
             return False
@@ -101,6 +103,11 @@ class _Walker:
             return
         if ":" not in text:
             self.tokens.append(Token(text, element, self.line, self.cells[-1]))
+            return
+        if len(_LABEL_LINE.findall(raw)) > 1:  # text as it was typed: a label in its line, its value in the next
+            for line in filter(None, map(clean.text, raw.splitlines())):
+                self.line += 1
+                self.tokens.append(Token(line, element, self.line, self.cells[-1]))
             return
         for part in split_labels(text):
             self.tokens.append(Token(part, element, self.line, self.cells[-1]))

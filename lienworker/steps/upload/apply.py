@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from lienworker.db.clock import now_ms
+from lienworker.db.database import after_commit
 from lienworker.hubs.gateway.outcomes import Accepted, DeliveryResult, Kind, Outcome, Stored, Unavailable
 from lienworker.outbox import breaker, uploads
-from lienworker.outbox.breaker import Failure, Known
+from lienworker.outbox.breaker import Failure, Known, Outage
 from lienworker.outbox.outcomes import fingerprint
 from lienworker.outbox.rows import Claimed
+from lienworker.outbox.uploads import Parked
 from lienworker.steps.upload.verdict import (
     Answer,
     BreakerAction,
@@ -25,6 +28,8 @@ from lienworker.steps.upload.verdict import (
     decide,
     words_about,
 )
+
+logger = logging.getLogger(__name__)
 
 
 def settle_calls(endpoint: str, outcomes: Sequence[tuple[Claimed, Outcome[Any]]], first_delay: float) -> Verdict:
@@ -58,7 +63,9 @@ def close_after_poll() -> None:
     known = breaker.known("work")
     breaker.remember("work", replace(known, successes=known.successes + 1, way=known.way.after_answers(1)))
     if known.closes_on_answer:
+        before = breaker.outage("work")
         breaker.close("work")
+        record_change("work", before)
 
 
 def failure_of(failed: Unavailable) -> Failure:
@@ -81,11 +88,33 @@ def _settle(endpoint: str, rows: Sequence[Claimed], group: Group, first_delay: f
     successes = (verdict.breaker.known or known).successes
     for row, row_verdict in zip(rows, verdict.rows, strict=True):
         _apply_row(row, row_verdict, open_until, first_delay, successes)
+    pairs = zip(rows, verdict.rows, strict=True)
+    uploads.say_parked([Parked(row, one.reason, one.words) for row, one in pairs if one.action is RowAction.PARK])
     return verdict
 
 
 def _apply_breaker(endpoint: str, known: Known, verdict: BreakerVerdict, first_delay: float) -> int:
-    """Return until when nothing goes out; 0 where the endpoint goes on."""
+    """Return until when nothing goes out; 0 where the endpoint goes on. What changes for people is logged."""
+    before = breaker.outage(endpoint)
+    open_until = _change_breaker(endpoint, known, verdict, first_delay)
+    record_change(endpoint, before)
+    return open_until
+
+
+def record_change(endpoint: str, before: Outage | None) -> None:
+    """Log that delivery trouble has begun or ended; an end is news for the other endpoints. Part of a transaction."""
+    now, extra = breaker.outage(endpoint), {"action": "delivery", "endpoint": endpoint}
+    n = uploads.waiting_for(endpoint)
+    if now and not before:
+        words = "the Gateway does not take %s for now: %s; %d wait, nothing is lost"
+        after_commit(lambda: logger.warning(words, endpoint, now.words, n, extra=extra))
+    elif before and not now:
+        uploads.probe_others(endpoint)
+        words, seconds = "the Gateway takes %s again, after %.0f s; %d waited", (now_ms() - before.since_ms) / 1000
+        after_commit(lambda: logger.warning(words, endpoint, seconds, n, extra=extra))
+
+
+def _change_breaker(endpoint: str, known: Known, verdict: BreakerVerdict, first_delay: float) -> int:
     if verdict.is_answered and known.closes_on_answer:
         breaker.close(endpoint)
     if verdict.known:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -15,13 +14,14 @@ from isal import isal_zlib
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import write
 from lienworker.hubs.gateway.outcomes import Accepted, Outcome, Unavailable
+from lienworker.hubs.gateway.sanitize import Unfit, unfit_key
 from lienworker.hubs.gateway.transport import raw_form
 from lienworker.hubs.gateway.wire import RawReply
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import State
 from lienworker.outbox.transitions import end
-from lienworker.outbox.uploads import Claim, claim_uploads, is_open, take_back
+from lienworker.outbox.uploads import Claim, Parked, claim_uploads, is_open, take_back
 from lienworker.steps.in_flight import InFlight
 from lienworker.steps.upload.apply import settle_calls
 from lienworker.steps.upload.context import UploadContext, guarded
@@ -41,10 +41,9 @@ _DOUBT_SECONDS = 1.0
 _LARGE = 256 * 1024
 #: What such a file may unpack to at once, bytes; a larger one is looked at piece by piece.
 _LARGEST = 64 << 20
+_DAMAGED = "raw_page_damaged"
 _GZIP = 31  # how zlib calls it
 _UNREADABLE = cast("tuple[type[Exception], ...]", (OSError, isal_zlib.error))  # its stubs take it for an instance
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +56,30 @@ class RawFile:
 
 
 def prepare_raws(folder: DataFolder, rows: Sequence[Claimed]) -> list[tuple[Claimed, RawFile]]:
-    """The files of rows; a row whose file is gone, or whose result was replaced, ends here."""
+    """The files of rows; a row whose file is gone, or whose result was replaced or can never be sent, ends here."""
     pages = uploads.raw_pages([row.id for row in rows])
     files = {row.id: _raw_file(folder, row, pages[row.id]) for row in rows if row.id in pages}
     ready = [(row, file) for row in rows if isinstance(file := files.get(row.id), RawFile)]
     if len(ready) < len(rows):
         replaced = [row for row in rows if row.id not in pages]
-        lost = [(row, trouble) for row in rows if isinstance(trouble := files.get(row.id), str)]
-        _end_without_file(replaced, lost)
+        unfit = [(row, trouble) for row in rows if isinstance(trouble := files.get(row.id), Unfit)]
+        _end_without_file(replaced, unfit)
     return ready
 
 
-def _raw_file(folder: DataFolder, row: Claimed, page: dict[str, Any]) -> RawFile | str:
-    """The file; or what is wrong with it, for the Gateway must not get another page than the one behind the result."""
+def _raw_file(folder: DataFolder, row: Claimed, page: dict[str, Any]) -> RawFile | Unfit:
+    """The file; or what is wrong with it, for the Gateway must not get another page than the one behind the result.
+
+    Nor one whose result can never be stored: nobody there would ask for it.
+    """
+    if unfit := unfit_key(page):
+        return unfit
     if not page["path"]:
-        return "The page is not in the store any more."
+        return Unfit(_DAMAGED, "The page is not in the store any more.")
     path = f"{folder.root}/{page['path']}"
     source = _checked(path, page["sha256"]) if is_raw_path(page["path"]) else None
     if source is None and (trouble := failure_of(folder.root, page["path"], page["sha256"])):
-        return trouble
+        return Unfit(_DAMAGED, trouble)
     return RawFile(source or path, *raw_form(row.task_id, page))
 
 
@@ -92,15 +96,17 @@ def _checked(path: str, sha256: str) -> bytes | None:
     return content if is_whole else None
 
 
-def _end_without_file(replaced: Sequence[Claimed], lost: Sequence[tuple[Claimed, str]]) -> None:
-    for row, trouble in lost:
-        logger.warning("parked %s: %s", row.task_id, trouble, extra={"action": "parked", "task_id": row.task_id})
+def _end_without_file(replaced: Sequence[Claimed], unfit: Sequence[tuple[Claimed, Unfit]]) -> None:
     with write("upload_raw_ended"):
         for row in replaced:
             end(row, State.SUPERSEDED, "newer_result")
             uploads.release_result(row)
-        for row, trouble in lost:
-            uploads.park(row, "raw_page_damaged", trouble, tries=0)
+        for row, trouble in unfit:
+            if trouble.reason == _DAMAGED:
+                uploads.park(row, trouble.reason, trouble.detail, tries=0)
+            else:
+                uploads.park_unsendable(row, trouble.reason, trouble.detail)
+        uploads.say_parked([Parked(row, trouble.reason, trouble.detail) for row, trouble in unfit])
         breaker.call_off_probe("raw")
 
 
@@ -109,7 +115,9 @@ def store_raws(context: UploadContext, outcomes: Sequence[tuple[Claimed, Outcome
     if not outcomes:
         return
     with write("upload_raw"):
-        uploads.raws_delivered([row for row, outcome in outcomes if isinstance(outcome, Accepted)])
+        uploads.raws_delivered(
+            [(row, outcome.reply.name) for row, outcome in outcomes if isinstance(outcome, Accepted)]
+        )
         verdict = settle_calls("raw", outcomes, context.first_delay)
     context.bounds.raw.adjust(len(outcomes), verdict.batch)
 

@@ -16,11 +16,12 @@ from lienworker.db.clock import rfc3339
 from lienworker.db.database import write
 from lienworker.hubs.gateway.bisect import Item, deliver_in_parts
 from lienworker.hubs.gateway.outcomes import DeliveryResult, Outcome, Stored
-from lienworker.hubs.gateway.sanitize import FitResult, fit_stored
+from lienworker.hubs.gateway.sanitize import FitResult, fit_stored, with_raw
+from lienworker.hubs.gateway.transport import raw_listing
 from lienworker.hubs.gateway.wire import ResultsReply
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.rows import Claimed
-from lienworker.outbox.uploads import Claim, claim_uploads, result_rows
+from lienworker.outbox.uploads import Claim, Parked, claim_uploads, result_rows
 from lienworker.steps.upload.apply import settle_batch
 from lienworker.steps.upload.context import UploadContext, guarded
 from lienworker.store.pending import item as result_item
@@ -44,10 +45,11 @@ def prepare_results(folder: DataFolder, rows: Sequence[Claimed]) -> Batch:
     """The items of rows that may be sent now, made fit; what cannot be sent as it is, is parked."""
     stored = result_rows(rows)
     ordered = keep_order(rows, stored)
+    pages = uploads.sent_pages([row.id for row in ordered.sendable])
     prepared, unfit = [], []
     for row in ordered.sendable:
         found = stored[row.task_id]
-        fitted = fit_stored(result_item(found), found["data"])
+        fitted = fit_stored(result_item(found), with_raw(found["data"], raw_listing(pages.get(row.id, []))))
         if isinstance(fitted, FitResult):
             prepared.append((row, fitted.item))
         else:
@@ -55,7 +57,8 @@ def prepare_results(folder: DataFolder, rows: Sequence[Claimed]) -> Batch:
     if unfit or (rows and not prepared):
         with write("upload_unfit"):
             for row, problem in unfit:
-                uploads.park(row, problem.reason, problem.detail, tries=0)
+                uploads.park_unsendable(row, problem.reason, problem.detail)
+            uploads.say_parked([Parked(row, problem.reason, problem.detail) for row, problem in unfit])
             if not prepared:
                 breaker.call_off_probe("results")
     for row in ordered.superseded:

@@ -1,15 +1,15 @@
 """The control routes under `/_control/`: no token, loopback only, no faults, and not in the request log.
 
 POST   /_control/tasks         a task or a list of tasks to queue
-DELETE /_control/poison        takes poisoned entries out of the queue
 POST   /_control/faults        {"kind": "503", "endpoint": "results", "count": 3, …} -> {"id"}
 GET    /_control/faults        what is on
 DELETE /_control/faults[/ID]   off: one, or all
-POST   /_control/commands      {"commands": [...], "worker_id"?} for the next heartbeat
+POST   /_control/commands      {"commands": [...], "worker_id"?} for the next heartbeat (with `sends_commands`)
 POST   /_control/settings      {"rate_limit": 10, "retry_without_tasks": 1, …}
 POST   /_control/reset         forgets everything
 GET    /_control/received      everything at once; or one part of it:
-GET    /_control/received/requests | results | raw_files | raw_uploads | tasks | heartbeats | workers
+GET    /_control/received/requests | results | raw_files | raw_uploads | tasks | bookings | heartbeats | workers
+GET    /_control/stored        what the real Gateway would have kept of it
 GET    /_control/raw/NAME      the bytes of a raw file
 """
 
@@ -30,7 +30,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 def handler(state: GatewayState) -> Handler:
-    """The handler of all control routes."""
+    """Return the handler of all control routes."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         if not _from_here(request.remote):
@@ -77,8 +77,6 @@ def _commanded(state: GatewayState, what: str, body: Any) -> web.Response:
 
 
 def _deleted(state: GatewayState, what: str, rest: list[str]) -> web.Response:
-    if what == "poison":
-        return json_reply({"removed": state.remove_poison()})
     if what != "faults":
         return not_found()
     state.clear_faults(int(rest[0]) if rest else None)
@@ -88,6 +86,8 @@ def _deleted(state: GatewayState, what: str, rest: list[str]) -> web.Response:
 def _asked(state: GatewayState, what: str, rest: list[str]) -> web.Response:
     if what == "faults":
         return json_reply(state.faults)
+    if what == "stored":
+        return json_reply(state.stored)
     if what == "raw" and rest:
         return web.Response(body=state.raw_content(rest[0]))
     if what != "received":
@@ -110,6 +110,7 @@ _PARTS: dict[str, Callable[[GatewayState], Any]] = {
     "raw_files": lambda state: {name: asdict(file) for name, file in state.raw_files.items()},
     "raw_uploads": lambda state: [asdict(file) for file in state.raw_uploads],
     "tasks": lambda state: {task_id: asdict(record) for task_id, record in state.tasks.items()},
+    "bookings": lambda state: state.bookings,
     "heartbeats": lambda state: [asdict(beat) for beat in state.heartbeats],
     "workers": lambda state: state.workers,
 }

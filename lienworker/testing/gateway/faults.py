@@ -6,10 +6,11 @@ hang            takes the request and never answers, until the client leaves or 
 reset           does the work, then breaks the connection in the middle of the reply
 lost_reply      does the work, then closes the connection without a reply
 half_json       does the work, then sends half of the reply as if it were all of it
-html            200 with an HTML page, as a proxy gives; nothing is done
+html            200 with an HTML page, as a proxy sends; nothing is done
 status          `status` and nothing done; "401", "403", "500", "502", "503" and so on are short for it
 rate_limited    429 with `Retry-After` (`seconds`; as an HTTP date with `as_date`); "429", "429-date" for short
 database_down   results: 200 with everything failed; raw files: 200 with `status: error`
+redis_down      results are stored and answered with 200, their tasks stay booked; work, complete and fail: 500
 parcels         results of the parcels in `names` fail, each by itself, with `words`
 raw_file        raw files whose name is (or contains one) in `names` always get a 500
 
@@ -25,10 +26,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-ENDPOINTS = ("health", "work", "raw", "results", "complete", "fail", "heartbeat", "other")
+ENDPOINTS = ("health", "metrics", "work", "raw", "results", "complete", "fail", "heartbeat", "other")
 INSTEAD = frozenset({"down", "hang", "html", "status", "rate_limited"})  # nothing is done
 AFTERWARDS = frozenset({"reset", "lost_reply", "half_json"})  # the work is done, the reply suffers
-WITHIN = frozenset({"database_down", "parcels", "raw_file"})  # the work itself goes wrong
+WITHIN = frozenset({"database_down", "redis_down", "parcels", "raw_file"})  # the work itself goes wrong
 KINDS = INSTEAD | AFTERWARDS | WITHIN | {"slow"}
 MIDWAY = "midway"  # how those with `items` strike: part of the work is done, and there is no reply
 _MAY_BE_MIDWAY = frozenset({"hang", "lost_reply"})
@@ -56,12 +57,12 @@ class Fault:
 
     @property
     def strikes_as(self) -> str:
-        """Its kind, unless it strikes in the middle of the work: then neither before it nor after it."""
+        """Return its kind, or `MIDWAY` where it strikes in the middle of the work."""
         return self.kind if self.items is None else MIDWAY
 
 
 def make_fault(kind: str, **options: Any) -> Fault:
-    """A fault from its name, in long or short form. Raises ValueError with what would have been right."""
+    """Return a fault by its name, in long or short form. Raises ValueError that names the valid ones."""
     if kind.isdigit() and kind != "429":
         kind, options = "status", {**options, "status": int(kind)}
     elif kind in {"429", "429-date"}:
@@ -136,7 +137,7 @@ class FaultBoard:
             self._active.pop(fault_id, None)
 
     def strike(self, endpoint: str, kinds: Iterable[str]) -> Fault | None:
-        """The first fault of these kinds (or `MIDWAY`) that strikes now; it is used up by one."""
+        """Return the first fault of these kinds (or `MIDWAY`) that strikes now; it is used up by one."""
         wanted = frozenset(kinds)
         for active in list(self._active.values()):
             if active.fault.strikes_as in wanted and active.fault.concerns(endpoint) and self._strikes(active):
@@ -156,7 +157,7 @@ class FaultBoard:
         return fault.id in self._active
 
     def failing(self, kind: str, endpoint: str) -> list[Fault]:
-        """The faults of a kind that name what fails; they have no dice and no count."""
+        """Return the faults of a kind that name what fails; they have no dice and no count."""
         return [a.fault for a in self._active.values() if a.fault.kind == kind and a.fault.concerns(endpoint)]
 
     def listed(self) -> list[Mapping[str, Any]]:

@@ -1,16 +1,18 @@
-"""The task queue of the reference Gateway: a line for each platform and priority; a task is handed out once."""
+"""The task queue of the reference Gateway: a line for each platform and priority, and the bookings of each worker."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 PRIORITIES = (1, 2, 3, 4)
+#: What is handed out to a worker that names no platform.
+OWN_PLATFORMS = ("beacon", "qpublic", "floridatax")
 NO_TIME = "0001-01-01T00:00:00Z"
-_PLACE = ("parcel_id", "state", "county", "url")
+_PLACE = ("parcel_id", "state", "county")
 
 
 class PoisonedError(Exception):
@@ -38,17 +40,22 @@ class _Entry:
 
 @dataclass(slots=True)
 class TaskQueue:
-    """Not locked: its owner is."""
+    """Queued tasks and who has booked which. Not locked: its owner is.
+
+    A task that is handed out twice is booked twice, and each closing takes one booking away. That is what the real
+    Gateway's list `processing:<worker>` does.
+    """
 
     records: dict[str, TaskRecord] = field(default_factory=dict)
+    bookings: dict[str, Counter[str]] = field(default_factory=dict)
     _lines: dict[tuple[str, int], deque[_Entry]] = field(default_factory=dict)
     _added: int = 0
 
     def add(self, task: Mapping[str, Any], now: float) -> str:
-        """Queues a task as it goes over the wire, or a flat row (`platform`, `parcel_id`, `url` …) made into one.
+        """Queue a task as it goes over the wire, or a flat row (`platform`, `parcel_id`, `url` …) made into one.
 
         `{"verbatim": anything, "platform", "priority"}` is handed out exactly as it is; `{"poison": true, "platform"}`
-        is an entry that cannot be read and stays where it is until `remove_poison`.
+        is an entry that cannot be read.
         """
         self._added += 1
         platform, priority = str(task.get("platform", "")), int(task.get("priority", 3))
@@ -61,30 +68,37 @@ class TaskQueue:
         self._lines.setdefault((platform, priority), deque()).append(entry)
         return entry.record.task_id if entry.record else ""
 
-    def take(self, capacity: int, platforms: Iterable[str], worker_id: str, now: float) -> list[Any]:
-        """At most one task for each platform and priority. Raises PoisonedError before anything is taken."""
-        wanted = list(dict.fromkeys(platforms)) or list(dict.fromkeys(platform for platform, _ in self._lines))
-        keys = [(platform, priority) for priority in PRIORITIES for platform in wanted]
-        lines = [self._lines[key] for key in keys if self._lines.get(key)][:capacity]
-        if any(line[0].record is None for line in lines):
-            raise PoisonedError
-        return [self._hand_out(line.popleft(), worker_id, now) for line in lines]
+    def take(self, capacity: int, platforms: Sequence[str], worker_id: str, now: float) -> list[Any]:
+        """Hand out one task of each priority of the first platform named, then of the next, up to `capacity`.
 
-    def remove_poison(self) -> int:
-        before = self.waiting
-        for key, line in self._lines.items():
-            self._lines[key] = deque(entry for entry in line if entry.record is not None)
-        return before - self.waiting
+        A platform that is named n times gets n turns. A poisoned entry raises PoisonedError and is gone then; what was
+        popped before it stays booked, and no reply will name it.
+        """
+        taken: list[Any] = []
+        for platform in platforms or OWN_PLATFORMS:
+            for priority in PRIORITIES:
+                line = self._lines.get((platform, priority))
+                if line and len(taken) < capacity:
+                    taken.append(self._hand_out(line.popleft(), worker_id, now))
+        return taken
 
     @property
     def waiting(self) -> int:
         return sum(map(len, self._lines.values()))
 
-    def close(self, task_id: str, state: str, worker_id: str | None, now: float, error: str = "") -> bool:
-        """False for an unknown task, one that is not out, and (where `worker_id` is given) another worker's."""
-        record = self.records.get(task_id)
-        if record is None or record.state != "handed_out" or worker_id not in {None, record.worker_id}:
+    def booked(self, worker_id: str) -> int:
+        """Return how many bookings a worker has."""
+        return self.bookings.get(worker_id, Counter()).total()
+
+    def close(self, task_id: str, state: str, worker_id: str, now: float, error: str = "") -> bool:
+        """Take one booking away; False for a task that this worker has not booked."""
+        booked = self.bookings.get(worker_id, Counter())
+        if not booked[task_id]:
             return False
+        booked[task_id] -= 1
+        if not booked[task_id]:
+            del booked[task_id]
+        record = self.records[task_id]
         record.state, record.closed_at, record.error = state, now, error
         return True
 
@@ -92,21 +106,23 @@ class TaskQueue:
         return self.records.setdefault(task_id, TaskRecord(task_id))
 
     def _hand_out(self, entry: _Entry, worker_id: str, now: float) -> Any:
-        assert entry.record is not None
+        if entry.record is None:
+            raise PoisonedError
         entry.record.state, entry.record.worker_id, entry.record.handed_out_at = "handed_out", worker_id, now
         entry.record.times_handed_out += 1
+        self.bookings.setdefault(worker_id, Counter())[entry.record.task_id] += 1
         return entry.wire
 
     def _wire(self, task: Mapping[str, Any], priority: int, now: float) -> dict[str, Any]:
-        flat = "target" not in task
-        target = {name: task[name] for name in _PLACE if task.get(name)} if flat else task["target"]
+        """Return the fields that the Gateway knows; a proxy and unknown keys of the target are dropped."""
+        place = task.get("target", task)
+        url = {"url": place["url"]} if place.get("url") else {}
         queued = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        wire = {
+        return {
             "task_id": task.get("task_id") or f"gw-{self._added:06d}",
             "type": task.get("type", "scrape_parcel"),
             "platform": task.get("platform", ""),
-            "target": target,
+            "target": {name: place.get(name) or "" for name in _PLACE} | url,
             "priority": priority,
-            "created_at": task.get("created_at") or (queued if flat else NO_TIME),
+            "created_at": task.get("created_at") or (NO_TIME if "target" in task else queued),
         }
-        return wire | ({"proxy": task["proxy"]} if "proxy" in task else {})

@@ -1,4 +1,4 @@
-"""Replies as the Gateway words them: 401 in JSON, most other errors as plain text, 405 with nothing at all."""
+"""Replies as the Gateway words them: 401 and raw files in JSON, other errors as plain text, 405 with nothing."""
 
 from __future__ import annotations
 
@@ -18,19 +18,23 @@ from lienworker.testing.gateway.faults import Fault
 
 _HTML = "<!doctype html><html><head><title>Welcome to the proxy</title></head><body><h1>It works</h1></body></html>"
 _JSON = {"Content-Type": "application/json; charset=utf-8"}
-_STATUS_WORDS = {403: "forbidden", 500: "internal server error", 502: "bad gateway", 503: "service unavailable"}
+_STATUS_TEXTS = {403: "forbidden", 500: "internal server error", 502: "bad gateway", 503: "service unavailable"}
 
 
 def json_reply(value: Any, status: int = 200) -> web.Response:
     return web.Response(body=json.dumps(value, separators=(",", ":")).encode("ascii"), status=status, headers=_JSON)
 
 
-def text_reply(status: int, words: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(text=words + "\n", status=status, content_type="text/plain", headers=headers)
+def text_reply(status: int, message: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(text=message + "\n", status=status, content_type="text/plain", headers=headers)
 
 
-def unauthorized() -> web.Response:
-    return json_reply({"error": {"code": "UNAUTHORIZED", "message": "invalid or missing worker token"}}, 401)
+def error_reply(status: int, code: str, message: str) -> web.Response:
+    return json_reply({"error": {"code": code, "message": message}}, status)
+
+
+def unauthorized(*, is_missing: bool) -> web.Response:
+    return error_reply(401, "UNAUTHORIZED", "missing worker token" if is_missing else "invalid worker token")
 
 
 def not_found() -> web.Response:
@@ -42,7 +46,7 @@ def method_not_allowed(allowed: str) -> web.Response:
 
 
 def too_many(seconds: float, *, as_date: bool = False) -> web.Response:
-    """429 with `Retry-After` in whole seconds or as a date, and the end of the window as seconds since 1970."""
+    """Return a 429 with `Retry-After` in whole seconds or as a date, and the window's end as seconds since 1970."""
     end = time.time() + seconds
     wait = formatdate(end, usegmt=True) if as_date else str(math.ceil(seconds))
     headers = {"Retry-After": wait, "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(math.ceil(end))}
@@ -50,22 +54,22 @@ def too_many(seconds: float, *, as_date: bool = False) -> web.Response:
 
 
 def reply_of(fault: Fault) -> web.Response:
-    """The reply that a fault gives instead of doing the work."""
+    """Return the reply that a fault sends instead of doing the work."""
     if fault.kind == "html":
         return web.Response(text=_HTML, content_type="text/html")
     if fault.status == 401:
-        return unauthorized()
-    return text_reply(fault.status, _STATUS_WORDS.get(fault.status, "error"))
+        return unauthorized(is_missing=False)
+    return text_reply(fault.status, _STATUS_TEXTS.get(fault.status, "error"))
 
 
 def half_of(reply: web.Response) -> web.Response:
-    """Half of the body, as if it were all of it."""
+    """Return half of the body, as if it were all of it."""
     body = bytes(reply.body) if isinstance(reply.body, bytes | bytearray) else b""
     return web.Response(body=body[: len(body) // 2], status=reply.status, content_type=reply.content_type)
 
 
 def cut_off(request: web.BaseRequest, *, hard: bool = False) -> web.Response:
-    """Closes the connection; what is returned can no longer be sent. `hard`: with a reset instead of an end."""
+    """Close the connection; what is returned can no longer be sent. `hard`: with a reset instead of an end."""
     transport = request.transport
     if transport is not None:
         sock = transport.get_extra_info("socket")
@@ -76,7 +80,7 @@ def cut_off(request: web.BaseRequest, *, hard: bool = False) -> web.Response:
 
 
 async def break_in_the_middle(request: web.BaseRequest, reply: web.Response) -> web.Response:
-    """Announces the whole reply, sends half of it, and resets the connection."""
+    """Announce the whole reply, send half of it, and reset the connection."""
     body = bytes(reply.body) if isinstance(reply.body, bytes | bytearray) else b""
     broken = web.StreamResponse(status=reply.status, headers={"Content-Type": reply.content_type})
     broken.content_length = len(body) + 1  # an empty reply can be broken too

@@ -85,14 +85,14 @@ class ReferenceGateway:
         self.state.configure(**changes)
 
     def start_listening(self) -> None:
-        """Listens on the same port as before."""
+        """Listen on the same port as before."""
         if self._listener is None:
             listener = _Listener(self.state, _bound(LOOPBACK, self.port))
             self._run(listener.start())
             self._listener = listener
 
     def stop_listening(self) -> None:
-        """Really stops: open connections break, new ones are refused."""
+        """Stop for real: open connections break, new ones are refused."""
         if self._listener is not None:
             self._run(self._listener.stop())
             self._listener = None
@@ -117,7 +117,7 @@ def reference_gateway(  # the token is for a Gateway that exists for a test only
     clock: Callable[[], float] | None = None,
     listening: bool = True,
 ) -> Iterator[ReferenceGateway]:
-    """A Gateway on a free port of 127.0.0.1 for as long as the block lasts."""
+    """Run a Gateway on a free port of 127.0.0.1 for as long as the block lasts."""
     options = {} if clock is None else {"clock": clock}
     gateway = ReferenceGateway(GatewayState(token, raw_folder=raw_folder, settings=settings, **options))
     try:
@@ -129,7 +129,7 @@ def reference_gateway(  # the token is for a Gateway that exists for a test only
 
 
 def read_tasks(path: Path) -> list[Mapping[str, Any]]:
-    """Tasks from a file: one JSON object a line, or one JSON list. Raises InputError."""
+    """Read tasks from a file: one JSON object a line, or one JSON list. Raises InputError."""
     try:
         text = path.read_text("utf-8")
         tasks = json.loads(text) if text.lstrip().startswith("[") else [json.loads(row) for row in _rows(text)]
@@ -153,7 +153,7 @@ def serve(
     *,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Runs in the foreground until interrupted. `on_ready` gets the address once it listens."""
+    """Run in the foreground until interrupted. `on_ready` gets the address once it listens."""
     state = GatewayState(token, raw_folder=data_folder / "raw" if data_folder else None)
     state.enqueue(*tasks)
     try:

@@ -1,7 +1,7 @@
 """The reference Gateway on aiohttp's bare server.
 
-Applications and routers are left out: they would undo `%2F` in a task id, be friendly about slashes, word their own
-errors, and take time.
+Applications and routers are left out: they would decode a task id, be friendly about slashes, word their own errors,
+and take time.
 A request goes through, in this order: faults, token, rate limit, route, method, encoding, the work, faults again.
 """
 
@@ -23,6 +23,7 @@ from lienworker.testing.gateway.state import GatewayState, Request
 LARGEST_BODY = 256 * 1024 * 1024
 _ROUTES: dict[str, tuple[str, str, Endpoint]] = {
     "/health": ("health", "GET", endpoints.health),
+    "/metrics": ("metrics", "GET", endpoints.metrics),
     "/internal/work": ("work", "GET", endpoints.work),
     "/internal/raw-files": ("raw", "POST", endpoints.raw_files),
     "/internal/results": ("results", "POST", endpoints.results),
@@ -32,7 +33,7 @@ _TASK_VERBS: dict[str, Endpoint] = {"complete": endpoints.complete, "fail": endp
 
 
 def make_server(state: GatewayState) -> web.Server:
-    """The server; one state may serve several in turn (a Gateway that stops and starts again)."""
+    """Return the server; one state may serve several in turn (a Gateway that stops and starts again)."""
     gateway, controls = _Gateway(state).handle, control.handler(state)
 
     async def everything(request: web.BaseRequest) -> web.StreamResponse:
@@ -54,11 +55,11 @@ def _request(
 
 
 def _route(path: str) -> tuple[str, str, Endpoint] | None:
-    """Name, method and function of a path as it was sent; a task id with a slash fits no route."""
+    """Return name, method and function of a path; a task id may be empty, and one with a slash fits no route."""
     if path in _ROUTES:
         return _ROUTES[path]
     parts = path.split("/")
-    if len(parts) == 5 and parts[:3] == ["", "internal", "tasks"] and parts[3] and "%2f" not in parts[3].lower():
+    if len(parts) == 5 and parts[:3] == ["", "internal", "tasks"]:
         verb = _TASK_VERBS.get(parts[4])
         return (parts[4], "POST", verb) if verb else None
     return None
@@ -69,16 +70,18 @@ class _Gateway:
         self._state = state
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        path = request.rel_url.raw_path
-        route = _route(path)
+        path, _, query = request.raw_path.partition("?")
+        route = _route(endpoints.matched_path(request))
         name = route[0] if route else "other"
-        worker_id = request.headers.get("X-Worker-ID", "")
-        entry = self._state.arrive(request.method, path, request.rel_url.raw_query_string, name, worker_id)
+        entry = self._state.arrive(request.method, path, query, name, request.headers)
         try:
-            return await self._reply(request, entry, route)
+            reply = await self._reply(request, entry, route)
         except ConnectionError:  # the client left in the middle of its request
             self._state.finish(entry, None)
             return web.Response()
+        if entry.fault != "html":  # that one is a proxy's
+            reply.headers["X-Request-Id"] = entry.request_id
+        return reply
 
     async def _reply(
         self, request: web.BaseRequest, entry: Request, route: tuple[str, str, Endpoint] | None
@@ -99,8 +102,8 @@ class _Gateway:
     async def _answer(
         self, request: web.BaseRequest, entry: Request, route: tuple[str, str, Endpoint] | None
     ) -> web.Response:
-        if entry.endpoint != "health" and not self._knows(request):
-            return replies.unauthorized()
+        if entry.path.startswith("/internal/") and not self._knows(request):
+            return replies.unauthorized(is_missing="X-Worker-Token" not in request.headers)
         limit = self._state.count_against_limit()
         if limit and limit[0] < 0:
             reply = await self._too_many(request, entry, max(limit[1] - entry.time, 0.0))
@@ -121,14 +124,18 @@ class _Gateway:
         if request.method != method:
             return replies.method_not_allowed(method)
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
-            return replies.text_reply(400, "invalid request body")
+            # Packed bytes are no JSON and no form.
+            is_raw = entry.endpoint == "raw"
+            bad_form = replies.error_reply(400, "BAD_REQUEST", "failed to parse multipart form")
+            return bad_form if is_raw else replies.text_reply(400, "invalid JSON")
         return await endpoint(self._state, request, entry)
 
     def _knows(self, request: web.BaseRequest) -> bool:
-        """Both headers, and nothing else: a bearer token does not count."""
+        """Say whether the token is one of the list; a bearer token does not count."""
         given = request.headers.get("X-Worker-Token", "").encode("utf-8", "surrogateescape")
-        right = hmac.compare_digest(given, self._state.token.encode())
-        return right and bool(request.headers.get("X-Worker-ID"))
+        tokens = (self._state.token, *self._state.settings.other_tokens)
+        is_known = any(hmac.compare_digest(given, token.encode()) for token in tokens)
+        return is_known and (not self._state.settings.strict or bool(request.headers.get("X-Worker-ID")))
 
     async def _instead(self, request: web.BaseRequest, entry: Request, fault: Fault) -> web.Response:
         entry.fault = fault.kind

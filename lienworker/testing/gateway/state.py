@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ from lienworker.testing.gateway.storage import Counts, Key, RawFile, RawFolder, 
 GONE_AFTER = 300.0
 _LOG_LENGTH = 200_000
 _DATABASE_DOWN = "failed to connect to database: connection refused"
+_BEAT_COLUMNS = ("active_tasks", "platforms", "cpu_percent", "memory_percent")
+
+
+class RedisDownError(Exception):
+    """The Gateway's own queue does not answer."""
 
 
 @dataclass(slots=True)
@@ -38,20 +44,33 @@ class Request:
     stored_part: int | None = None  # by a fault: no more than the first so many of them were stored
     names: tuple[str, ...] = ()  # what it brought: the name of a raw file, the task ids of results
     retry_after: float | None = None  # what it was told to wait, s
+    request_id: str = ""
 
 
 @dataclass(slots=True)
 class Settings:
-    """What differs between deployments. `rate_limit` is calls a `rate_window` (seconds); None for no limit."""
+    """What differs between deployments, and two switches for what the real Gateway does not do."""
 
     retry_with_tasks: int = 5
     retry_without_tasks: int = 30
+    #: Calls in each `rate_window` (seconds); None for no limit.
     rate_limit: int | None = None
     rate_window: float = 1.0
+    #: Tokens that are as good as the first.
+    other_tokens: Sequence[str] = ()
+    #: What closing one task takes for each task that its worker has booked, s. The real one needs about 6e-6.
+    booking_seconds: float = 0.0
+    #: Commands may go out with a heartbeat. The real one has never sent any.
+    sends_commands: bool = False
+    #: Refuse what the contract forbids and the real one takes: a call without a worker id (401), a raw file without
+    #: metadata that is JSON, a time that is not in UTC (400).
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
+    """One heartbeat as it came; of its body the real Gateway keeps `_BEAT_COLUMNS` only."""
+
     time: float
     worker_id: str
     body: Mapping[str, Any]
@@ -84,7 +103,7 @@ class GatewayState:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets everything but the settings (raw files on disk stay)."""
+        """Forget everything but the settings (raw files on disk stay)."""
         with self._lock:
             self._faults = FaultBoard()
             self._queue = TaskQueue()
@@ -94,21 +113,18 @@ class GatewayState:
             self._heartbeats: list[Heartbeat] = []
             self._commands: list[tuple[str | None, Any]] = []
             self._window = _Window()
+            self._redis_free_at = 0.0
             self._seq = 0
 
     # Commands: what a test or an operator does
 
     def enqueue(self, *tasks: Mapping[str, Any]) -> list[str]:
-        """Queues tasks (see `TaskQueue.add` for the forms) and returns their ids."""
+        """Queue tasks (see `TaskQueue.add` for the forms) and return their ids."""
         with self._lock:
             return [self._queue.add(task, self._clock()) for task in tasks]
 
-    def remove_poison(self) -> int:
-        with self._lock:
-            return self._queue.remove_poison()
-
     def fault(self, kind: str, **options: Any) -> int:
-        """Switches a fault on (see `faults`) and returns its id."""
+        """Switch a fault on (see `faults`) and return its id."""
         made = make_fault(kind, **options)
         with self._lock:
             return self._faults.add(made)
@@ -118,12 +134,14 @@ class GatewayState:
             self._faults.clear(fault_id)
 
     def command(self, *commands: Any, worker_id: str | None = None) -> None:
-        """Goes out once, with the next heartbeat (of this worker, or of any)."""
+        """Send commands once, with the next heartbeat (of this worker, or of any)."""
         with self._lock:
+            if not self.settings.sends_commands:
+                raise ValueError("the real Gateway sends no commands; set sends_commands first")
             self._commands.extend((worker_id, one) for one in commands)
 
     def configure(self, **changes: Any) -> None:
-        """Changes settings; ValueError for one that does not exist."""
+        """Change settings; ValueError for one that does not exist."""
         with self._lock:
             for name, value in changes.items():
                 if name not in Settings.__dataclass_fields__:
@@ -138,7 +156,7 @@ class GatewayState:
             return list(self._log)
 
     def calls(self, endpoint: str) -> list[Request]:
-        """The requests of one endpoint: health, work, raw, results, complete, fail, heartbeat, other."""
+        """Return the requests of one endpoint (see `faults.ENDPOINTS`)."""
         return [request for request in self.requests if request.endpoint == endpoint]
 
     def too_early(self) -> list[str]:
@@ -155,25 +173,25 @@ class GatewayState:
 
     @property
     def results(self) -> dict[Key, ResultRow]:
-        """What the table holds now, by (parcel_id, platform, state, county)."""
+        """Return what the table holds now, by (parcel_id, platform, state, county)."""
         with self._lock:
             return {key: versions[-1].row for key, versions in self._table.history.items()}
 
     @property
     def history(self) -> dict[Key, list[Version]]:
-        """Every storing of every result, in order."""
+        """Return every storing of every result, in order."""
         with self._lock:
             return {key: list(versions) for key, versions in self._table.history.items()}
 
     @property
     def raw_files(self) -> dict[str, RawFile]:
-        """What the flat folder holds now, by name."""
+        """Return what the flat folder holds now, by name."""
         with self._lock:
             return dict(self._raw.current)
 
     @property
     def raw_uploads(self) -> list[RawFile]:
-        """Every upload, also those that were overwritten."""
+        """Return every upload, also those that were overwritten."""
         with self._lock:
             return list(self._raw.uploads)
 
@@ -187,6 +205,12 @@ class GatewayState:
             return {task_id: TaskRecord(**asdict(record)) for task_id, record in self._queue.records.items()}
 
     @property
+    def bookings(self) -> dict[str, dict[str, int]]:
+        """Return how often each worker has booked each task; an id that is closed for good is not in it."""
+        with self._lock:
+            return {worker_id: dict(booked) for worker_id, booked in self._queue.bookings.items() if booked}
+
+    @property
     def waiting_tasks(self) -> int:
         with self._lock:
             return self._queue.waiting
@@ -198,10 +222,21 @@ class GatewayState:
 
     @property
     def workers(self) -> dict[str, dict[str, Any]]:
-        """When each worker was last seen, and whether it counts as gone."""
+        """Return what is known of each worker: when it was last seen, whether it counts as gone, its last figures."""
         now = self._clock()
-        seen = {beat.worker_id: beat.time for beat in self.heartbeats}
-        return {name: {"last_seen": last, "gone": now - last > GONE_AFTER} for name, last in seen.items()}
+        last = {beat.worker_id: beat for beat in self.heartbeats}
+        return {
+            name: {"last_seen": beat.time, "gone": now - beat.time > GONE_AFTER}
+            | {column: beat.body.get(column) for column in _BEAT_COLUMNS}
+            for name, beat in last.items()
+        }
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """Return what the real Gateway would have kept; all else is here for tests to ask for."""
+        with self._lock:
+            files = {name: file.size for name, file in self._raw.current.items()}
+            return {"results": self._table.stored(), "raw_files": files, "workers": self.workers}
 
     @property
     def faults(self) -> list[Mapping[str, Any]]:
@@ -210,9 +245,11 @@ class GatewayState:
 
     # What the server does
 
-    def arrive(self, method: str, path: str, query: str, endpoint: str, worker_id: str) -> Request:
+    def arrive(self, method: str, path: str, query: str, endpoint: str, headers: Mapping[str, str]) -> Request:
         with self._lock:
-            request = Request(self._next(), self._clock(), method, path, endpoint, worker_id, query)
+            seq, worker_id = self._next(), headers.get("X-Worker-ID") or "unknown"
+            request = Request(seq, self._clock(), method, path, endpoint, worker_id, query)
+            request.request_id = headers.get("X-Request-ID") or f"reference-{seq:06d}"
             self._log.append(request)
             return request
 
@@ -229,7 +266,7 @@ class GatewayState:
             return self._faults.is_on(fault)
 
     def count_against_limit(self) -> tuple[int, float] | None:
-        """Calls left in this window (negative: too many) and its end; None without a limit."""
+        """Return the calls left in this window (negative: too many) and its end; None without a limit."""
         with self._lock:
             if self.settings.rate_limit is None:
                 return None
@@ -241,14 +278,17 @@ class GatewayState:
 
     def take_tasks(self, capacity: int, platforms: Sequence[str], worker_id: str) -> list[Any]:
         with self._lock:
+            self._ask_redis("work")
             return self._queue.take(capacity, platforms, worker_id, self._clock())
 
     def close_task(self, task_id: str, state: str, worker_id: str, error: str = "") -> bool:
+        """Close one task of this worker. Raises RedisDownError."""
         with self._lock:
-            return self._queue.close(task_id, state, worker_id, self._clock(), error)
+            self._ask_redis("complete" if state == "completed" else "fail")
+            return self._close(task_id, state, worker_id, error)
 
     def store_results(self, rows: list[ResultRow], worker_id: str) -> Counts:
-        """Stores row by row and closes the tasks of those that are in."""
+        """Store row by row and close the tasks of those that are in, if this worker has booked them."""
         with self._lock:
             down = self._faults.strike("results", {"database_down"}) is not None
             bad = {name: fault.words for fault in self._faults.failing("parcels", "results") for name in fault.names}
@@ -260,12 +300,30 @@ class GatewayState:
                 return Version(self._next(), self._clock(), worker_id, row)
 
             counts, stored = self._table.store(rows, version, error)
-            for row in stored:
-                self._queue.close(row.task_id, "completed", None, self._clock())
+            with suppress(RedisDownError):  # nobody is told: the tasks just stay booked
+                self._ask_redis("results")
+                for row in stored:
+                    self._close(row.task_id, "completed", worker_id)
             return counts
 
+    def redis_delay(self) -> float:
+        """Return how long Redis, which does one thing at a time, is still busy with closing tasks, s."""
+        with self._lock:
+            return max(0.0, self._redis_free_at - self._clock())
+
+    def _ask_redis(self, endpoint: str) -> None:
+        if self._faults.strike(endpoint, {"redis_down"}):
+            raise RedisDownError
+
+    def _close(self, task_id: str, state: str, worker_id: str, error: str = "") -> bool:
+        now = self._clock()
+        if self.settings.booking_seconds:
+            cost = self.settings.booking_seconds * self._queue.booked(worker_id)
+            self._redis_free_at = max(now, self._redis_free_at) + cost
+        return self._queue.close(task_id, state, worker_id, now, error)
+
     def store_raw(self, sent_name: str, content: bytes, metadata: str, worker_id: str) -> RawFile | str:
-        """The stored file, or the message of a 200 that is an error."""
+        """Return the stored file, or the message of a 200 that is an error."""
         with self._lock:
             if self._faults.strike("raw", {"database_down"}):
                 return _DATABASE_DOWN
@@ -276,7 +334,7 @@ class GatewayState:
             return any(part in sent_name for fault in self._faults.failing("raw_file", "raw") for part in fault.names)
 
     def beat(self, worker_id: str, body: Mapping[str, Any]) -> list[Any]:
-        """Notes a heartbeat and returns the commands for this worker."""
+        """Note a heartbeat and return the commands for this worker."""
         with self._lock:
             self._heartbeats.append(Heartbeat(self._clock(), worker_id, body))
             mine = [command for who, command in self._commands if who in {None, worker_id}]

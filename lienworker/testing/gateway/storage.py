@@ -14,6 +14,8 @@ MOST_FAILURES = 11
 LONGEST_NAME = 200
 COLUMN_LIMITS = {"state": 8, "platform": 64, "parcel_id": 255, "county": 255}
 
+_COLUMNS = ("parcel_id", "platform", "state", "county", "data", "scraped_at")
+
 Key = tuple[str, str, str, str]
 
 
@@ -39,7 +41,7 @@ class Counts:
 
 
 def database_error(row: ResultRow) -> str:
-    """What the database says to a row by its limits; empty if it takes it."""
+    """Return what the database says to a row that breaks its limits; empty if it takes it."""
     for name, limit in COLUMN_LIMITS.items():
         if len(getattr(row, name)) > limit:
             return f"ERROR: value too long for type character varying({limit}) (SQLSTATE 22001)"
@@ -56,15 +58,20 @@ class ResultTable:
 
     history: dict[Key, list[Version]] = field(default_factory=dict)
 
+    def stored(self) -> list[dict[str, Any]]:
+        """Return what the real table has columns for: neither task id, duration nor hash."""
+        rows = [versions[-1].row for versions in self.history.values()]
+        return [{name: getattr(row, name) for name in _COLUMNS} for row in rows]
+
     def store(
         self, rows: list[ResultRow], version: Callable[[ResultRow], Version], error: Callable[[ResultRow], str]
     ) -> tuple[Counts, list[ResultRow]]:
-        """Row by row in order; after the 11th failure the rest is skipped without a word."""
+        """Store row by row, in order; after the 11th failure the rest is skipped in silence."""
         counts, stored = Counts(), []
         for row in rows:
-            words = error(row)
-            if words:
-                counts.errors.append(f"{row.parcel_id}: {words}")
+            message = error(row)
+            if message:
+                counts.errors.append(f"{row.parcel_id}: {message}")
                 if len(counts.errors) >= MOST_FAILURES:
                     break
                 continue
@@ -76,11 +83,11 @@ class ResultTable:
         return counts, stored
 
 
-def flat_name(filename: str) -> str:
-    """Only the base name counts, `..` is cut out, and the rest is cut at 200 bytes, extension or not."""
-    name = filename.rsplit("/", 1)[-1].replace("..", "").replace("\0", "")
+def flat_name(filename: str, now: float) -> str:
+    """Return the base name without `..` and without blanks at its ends, cut at 200 bytes, extension or not."""
+    name = filename.rstrip("/").rsplit("/", 1)[-1].replace("..", "").replace("\0", "").strip()
     short = name.encode("utf-8", "replace")[:LONGEST_NAME].decode("utf-8", "ignore")
-    return short if short not in {"", "."} else "unnamed"
+    return short if short not in {"", "."} else f"raw_{int(now * 1e9)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +114,7 @@ class RawFolder:
     _contents: dict[str, bytes] = field(default_factory=dict)
 
     def put(self, sent_name: str, content: bytes, metadata: str, worker_id: str, seq: int, now: float) -> RawFile:
-        name = flat_name(sent_name)
+        name = flat_name(sent_name, now)
         digest = hashlib.sha256(content).hexdigest()
         if self.folder is None:
             self._contents[name] = content
@@ -119,6 +126,6 @@ class RawFolder:
         return file
 
     def content(self, name: str) -> bytes:
-        """Raises KeyError for a name that was never uploaded."""
+        """Return the bytes of a file. Raises KeyError for a name that was never uploaded."""
         known = self.current[name].name
         return self._contents[known] if self.folder is None else (self.folder / known).read_bytes()

@@ -86,7 +86,7 @@ CREATE TABLE field_history (
     paused_at TEXT,
     words TEXT,
     sample_task TEXT,
-    sample_path TEXT,
+    sample_path TEXT, ranges TEXT NOT NULL DEFAULT '{}',
     PRIMARY KEY (platform, state, county)
 ) WITHOUT ROWID;
 CREATE TABLE hosts (
@@ -192,8 +192,8 @@ CREATE TABLE results (
     synced INTEGER NOT NULL DEFAULT 0,
     sync_attempts INTEGER NOT NULL DEFAULT 0,
     last_error TEXT
-, stays_here INTEGER NOT NULL DEFAULT 0);
-INSERT INTO "results" VALUES('done',1,'P-done','demo','XX','Juniper','{"owner_name": "DOE"}','pending/done.json','raw/done.html.gz','0000000000000000000000000000000000000000000000000000000000000000','2026-10-09T08:53:20.000Z',NULL,'demo/1','2026-10-09T08:53:20.000Z',3,0,0,NULL,0);
+, stays_here INTEGER NOT NULL DEFAULT 0, doubts TEXT);
+INSERT INTO "results" VALUES('done',1,'P-done','demo','XX','Juniper','{"owner_name": "DOE"}','pending/done.json','raw/done.html.gz','0000000000000000000000000000000000000000000000000000000000000000','2026-10-09T08:53:20.000Z',NULL,'demo/1','2026-10-09T08:53:20.000Z',3,0,0,NULL,0,NULL);
 CREATE TABLE rollups (
     name TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -243,7 +243,7 @@ INSERT INTO "schema_versions" VALUES(5,'retention','2026-10-09T08:53:20.000Z');
 INSERT INTO "schema_versions" VALUES(6,'places','2026-10-09T08:53:20.000Z');
 INSERT INTO "schema_versions" VALUES(7,'last_calls','2026-10-09T08:53:20.000Z');
 INSERT INTO "schema_versions" VALUES(8,'room','2026-10-09T08:53:20.000Z');
-INSERT INTO "schema_versions" VALUES(9,'keys','2026-10-09T08:53:20.000Z');
+INSERT INTO "schema_versions" VALUES(9,'doubts','2026-10-09T08:53:20.000Z');
 CREATE TABLE set_aside (
     state TEXT NOT NULL,
     topic TEXT NOT NULL,
@@ -515,43 +515,7 @@ CREATE TRIGGER outbox_gone_ageing AFTER DELETE ON outbox WHEN OLD.state = 'waiti
         SELECT coalesce(platform, '') || '|' || coalesce(state, '') || '|' || coalesce(county, '')
         FROM tasks WHERE task_id = OLD.task_id), '') ELSE '' END;
 END;
-CREATE TRIGGER tasks_moved AFTER UPDATE OF platform, state, county ON tasks
-WHEN OLD.platform IS NOT NEW.platform OR OLD.state IS NOT NEW.state OR OLD.county IS NOT NEW.county BEGIN
-    UPDATE waiting_since SET n = n - 1 WHERE topic = 'fetch'
-    AND place = coalesce(OLD.platform, '') || '|' || coalesce(OLD.state, '') || '|' || coalesce(OLD.county, '')
-    AND (host, minute) IN (
-        SELECT host, created_at / 60000 FROM outbox
-        WHERE task_id = NEW.task_id AND topic = 'fetch' AND state = 'waiting');
-    INSERT INTO waiting_since
-    SELECT 'fetch', host,
-        coalesce(NEW.platform, '') || '|' || coalesce(NEW.state, '') || '|' || coalesce(NEW.county, ''),
-        created_at / 60000, 1
-    FROM outbox WHERE task_id = NEW.task_id AND topic = 'fetch' AND state = 'waiting'
-    ON CONFLICT DO UPDATE SET n = n + 1;
-    INSERT INTO rollups
-    SELECT 'county',
-        coalesce(NEW.platform, '') || '|' || coalesce(NEW.state, '') || '|' || coalesce(NEW.county, '')
-            || '|' || NEW.status,
-        minute, 1, 0
-    FROM rollups WHERE name = 'county' AND n > 0 AND minute = strftime('%s', NEW.completed_at) / 86400 * 1440
-    AND key = coalesce(OLD.platform, '') || '|' || coalesce(OLD.state, '') || '|' || coalesce(OLD.county, '')
-            || '|' || NEW.status
-    ON CONFLICT DO UPDATE SET n = n + 1;
-    UPDATE rollups SET n = n - 1 WHERE name = 'county' AND n > 0
-    AND minute = strftime('%s', NEW.completed_at) / 86400 * 1440
-    AND key = coalesce(OLD.platform, '') || '|' || coalesce(OLD.state, '') || '|' || coalesce(OLD.county, '')
-            || '|' || NEW.status;
-END;
-CREATE VIEW local_results AS
-SELECT r.rowid AS id, r.task_id, r.parcel_id, r.platform, r.state, r.county, t.url, r.data AS data_json, r.json_path,
-    r.html_path, r.raw_sha256 AS raw_html_hash, r.parser_version, r.parse_duration_ms, r.scraped_at, r.scraped_at AS
-    created_at, r.synced, r.sync_attempts, r.last_error
-FROM results r LEFT JOIN tasks t ON t.task_id = r.task_id;
-CREATE VIEW standalone_tasks AS
-SELECT rowid AS id, task_id, source, platform, state, county, parcel_id, url, target_json, queue, priority, status,
-    attempts, reason, last_error, import_id, created_at, updated_at, completed_at
-FROM tasks;
-CREATE INDEX results_by_time ON results (scraped_at);
+CREATE INDEX results_doubtful ON results (scraped_at) WHERE doubts IS NOT NULL;
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('outbox',9);
 INSERT INTO "sqlite_sequence" VALUES('audit',1);

@@ -46,7 +46,7 @@ class SimulatedGateway:
         if self.unavailable_from is not None and len(self.calls) >= self.unavailable_from:
             return DOWN
         if self.refused & set(ids):
-            return Refused(400, "HTTP 400: invalid request body")
+            return Refused(400, "HTTP 400: invalid JSON")
         return Accepted(self._stored(ids))
 
     def _stored(self, ids: list[str]) -> ResultsReply:

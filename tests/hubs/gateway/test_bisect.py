@@ -171,7 +171,7 @@ def test_a_single_item_that_fails_is_undecided_but_known_to_have_failed_alone() 
 
 
 def test_a_single_item_that_is_refused_is_to_blame() -> None:
-    assert delivered(1, SimulatedGateway(refused=[0])) == [RefusedAlone("HTTP 400: invalid request body", 400)]
+    assert delivered(1, SimulatedGateway(refused=[0])) == [RefusedAlone("HTTP 400: invalid JSON", 400)]
 
 
 def test_nothing_to_deliver_is_no_call() -> None:
@@ -240,7 +240,7 @@ def test_one_refused_item_among_1000_takes_at_most_20_calls(gateway: ReferenceGa
     sent = items(1000)
     sent[position]["parse_duration_ms"] = 12.0
     outcomes = _deliver_all(gateway, sent)
-    assert outcomes[position] == RefusedAlone("HTTP 400: invalid request body", 400)
+    assert outcomes[position] == RefusedAlone("HTTP 400: invalid JSON", 400)
     assert len(gateway.state.results) == 999
     assert len(gateway.state.calls("results")) <= 20
 

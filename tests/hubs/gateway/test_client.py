@@ -59,12 +59,20 @@ def test_a_capacity_over_100_is_asked_as_100(gateway: ReferenceGateway) -> None:
     assert gateway.state.requests[0].query == "capacity=100&platforms=demo"
 
 
+def test_a_platform_that_is_named_often_brings_a_hundred_tasks_in_one_call(gateway: ReferenceGateway) -> None:
+    gateway.enqueue(*(task(n) for n in range(100)))
+    outcome = _with(gateway, lambda client: client.work(100, ["demo"] * 100))
+    assert isinstance(outcome, Accepted)
+    assert len(outcome.reply.tasks) == 100
+    assert len(gateway.state.calls("work")) == 1
+
+
 def test_a_raw_file_arrives_byte_for_byte_under_its_name(gateway: ReferenceGateway, tmp_path: Path) -> None:
     page = tmp_path / "page.html.gz"
     page.write_bytes(gzip.compress(b"<html>" * 100_000))
-    name = raw_name("demo", "FL", "Juniper", "P-1", "ab" * 32, ".html.gz")
+    name = raw_name("demo", "FL", "Juniper", "P-1", "page", "ab" * 32, ".html.gz")
     outcome = _with(gateway, lambda client: client.upload_raw(page, name, {"parcel_id": "P-1", "odd": float("nan")}))
-    assert outcome == Accepted(RawReply(f"raw/{name}"))
+    assert outcome == Accepted(RawReply(f"raw/{name}", name))
     assert gateway.state.raw_content(name) == page.read_bytes()
     assert json.loads(gateway.state.raw_files[name].metadata) == {"parcel_id": "P-1", "odd": None}
 
@@ -73,7 +81,7 @@ def test_a_large_raw_file_is_streamed_and_arrives_byte_for_byte(gateway: Referen
     page = tmp_path / "page.html.gz"
     page.write_bytes(random.Random(1).randbytes(3 * MEBIBYTE + 7))
     outcome = _with(gateway, lambda client: client.upload_raw(page, "large.html.gz", {}))
-    assert outcome == Accepted(RawReply("raw/large.html.gz"))
+    assert outcome == Accepted(RawReply("raw/large.html.gz", "large.html.gz"))
     assert gateway.state.raw_content("large.html.gz") == page.read_bytes()
 
 
@@ -117,10 +125,13 @@ def test_items_that_are_no_json_are_refused_without_a_call(gateway: ReferenceGat
 
 def test_a_wrongly_typed_item_is_a_refusal_in_the_gateways_words(gateway: ReferenceGateway) -> None:
     outcome = _with(gateway, lambda client: client.submit_results([item(parcel_id=7)]))
-    assert outcome == Refused(400, "HTTP 400: invalid request body")
+    assert outcome == Refused(400, "HTTP 400: invalid JSON")
 
 
-@pytest.mark.parametrize("task_id", ["t-1", "a b", "ü?#&", "a%2Fb", "a:b;c", "\\", "...", "a+b", "\n\0"])
+PRINTABLE = "".join(map(chr, range(32, 127))).replace("/", "")
+
+
+@pytest.mark.parametrize("task_id", ["t-1", "a b", "ü?#&", "a%2Fb", "a:b;c", "\\", "...", "a+b", "\n\0", PRINTABLE])
 def test_tasks_with_odd_ids_are_closed(gateway: ReferenceGateway, task_id: str) -> None:
     gateway.enqueue(task(1, task_id=task_id), task(2, priority=1, task_id=task_id + "2"))
 
@@ -133,13 +144,25 @@ def test_tasks_with_odd_ids_are_closed(gateway: ReferenceGateway, task_id: str) 
     assert json.loads(gateway.state.tasks[task_id + "2"].error) == {"error": "because\ufffd"}
 
 
-@pytest.mark.parametrize("task_id", ["a/b", "..", "", "\ud800"])
+def test_tasks_with_any_printable_character_but_a_slash_are_closed(gateway: ReferenceGateway) -> None:
+    names = [character for character in PRINTABLE if character != "."] + [f"a{character}b" for character in PRINTABLE]
+    gateway.enqueue(*(task(n, task_id=name) for n, name in enumerate(names)))
+
+    async def act(client: GatewayClient) -> Any:
+        for _ in names:
+            await client.work(100, ["demo"])
+        return [await client.fail(name, "x") for name in names]
+
+    assert set(_with(gateway, act)) == {Accepted(ClosedReply(True))}
+
+
+@pytest.mark.parametrize("task_id", ["a/b", "..", ".", "", "\ud800"])
 def test_an_id_that_cannot_be_closed_by_url_is_said_so_without_a_call(gateway: ReferenceGateway, task_id: str) -> None:
     for act in (lambda client: client.complete(task_id), lambda client: client.fail(task_id, "x")):
         outcome = _with(gateway, act)
         assert isinstance(outcome, Refused)
         assert (outcome.status, outcome.reason) == (None, "cannot_be_closed_by_url")
-        assert "cannot be closed by URL" in outcome.words
+        assert "a / or half a character" in outcome.words
     assert gateway.state.requests == []
 
 
@@ -148,14 +171,17 @@ def test_false_is_an_answer_too(gateway: ReferenceGateway) -> None:
 
 
 def test_heartbeats_bring_commands(gateway: ReferenceGateway) -> None:
+    gateway.configure(sends_commands=True)
     gateway.command("pause")
     assert _with(gateway, lambda client: client.heartbeat(BEAT)) == Accepted(HeartbeatReply(True, ("pause",)))
     assert _with(gateway, lambda client: client.heartbeat(BEAT)) == Accepted(HeartbeatReply(True, ()))
 
 
 def test_health_is_asked_without_the_token(gateway: ReferenceGateway) -> None:
-    assert _with(gateway, lambda client: client.health()) == Accepted(HealthReply(200, '{"status":"ok"}'))
-    assert gateway.state.requests[0].worker_id == ""
+    assert _with(gateway, lambda client: client.health()) == Accepted(
+        HealthReply(200, '{"app":"gateway","status":"healthy"}')
+    )
+    assert gateway.state.requests[0].worker_id == "unknown"
 
 
 def test_the_token_can_be_tried_and_nothing_is_taken(gateway: ReferenceGateway) -> None:

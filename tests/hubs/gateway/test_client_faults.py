@@ -140,7 +140,7 @@ def test_a_wrong_token_is_auth_in_the_gateways_words_without_the_token(gateway: 
             return await client.check_token(), await client.work(1, ["demo"])
 
     for outcome in run(act()):
-        assert outcome == Unavailable(Kind.AUTH, "HTTP 401: UNAUTHORIZED: invalid or missing worker token")
+        assert outcome == Unavailable(Kind.AUTH, "HTTP 401: UNAUTHORIZED: invalid worker token")
 
 
 def test_a_raw_file_with_a_200_that_says_error_is_a_failure(gateway: ReferenceGateway) -> None:
@@ -179,11 +179,11 @@ def test_tasks_that_arrived_whole_in_a_broken_reply_are_kept(gateway: ReferenceG
 
 
 def test_a_reply_is_bounded_in_size(gateway: ReferenceGateway) -> None:
-    gateway.enqueue(task(1, priority=1), task(2, target={"blob": "x" * 100_000}))
+    gateway.enqueue(task(1, priority=1), task(2, target={"parcel_id": "x" * 100_000}))
     outcome = outcome_of(gateway, CALLS["work"], max_reply_bytes=50_000)
     assert isinstance(outcome, Accepted)
     assert [read.task_id for read in outcome.reply.tasks] == ["t-1"]
-    gateway.enqueue(task(3, target={"blob": "x" * 100_000}))
+    gateway.enqueue(task(3, target={"parcel_id": "x" * 100_000}))
     outcome = unavailable(gateway, CALLS["work"], max_reply_bytes=50_000)
     assert outcome.kind is Kind.GARBAGE
     assert "larger than 50000 bytes" in outcome.words
@@ -210,7 +210,7 @@ def test_a_packed_reply_takes_no_more_memory_than_the_bound_allows() -> None:
 
 
 def test_a_large_task_fits_the_usual_bound(gateway: ReferenceGateway) -> None:
-    gateway.enqueue(task(1, target={"blob": "x" * 10_000_000}))
+    gateway.enqueue(task(1, target={"parcel_id": "x" * 10_000_000}))
     outcome = outcome_of(gateway, CALLS["work"], timeouts=Timeouts())
     assert isinstance(outcome, Accepted)
     assert len(outcome.reply.tasks[0].raw_json) > 10_000_000
@@ -381,3 +381,34 @@ def test_with_every_fault_at_once_each_call_still_has_an_outcome(gateway: Refere
     assert 60 < len(failed) < 250
     assert not any(isinstance(outcome, Refused) for outcome in outcomes)
     assert {outcome.kind for outcome in failed} >= {Kind.RESET, Kind.GARBAGE, Kind.AUTH, Kind.RATE_LIMITED}
+
+
+@pytest.mark.parametrize("endpoint", CALLS)
+def test_every_failure_is_logged_with_the_id_that_the_gateway_has_in_its_log(
+    gateway: ReferenceGateway, caplog: pytest.LogCaptureFixture, endpoint: str
+) -> None:
+    gateway.fault("503", count=1)
+    with caplog.at_level("INFO"):
+        outcome = unavailable(gateway, CALLS[endpoint])
+    (request,) = gateway.state.requests
+    assert outcome.request_id == request.request_id
+    assert len(request.request_id) == 16
+    (line,) = [record for record in caplog.records if record.name.startswith("lienworker.")]
+    assert f"HTTP 503: service unavailable (request {request.request_id})" in line.message
+
+
+def test_a_call_that_gets_no_answer_has_an_id_and_each_call_another(gateway: ReferenceGateway) -> None:
+    gateway.fault("down")
+    ids = {unavailable(gateway, CALLS["results"]).request_id for _ in range(3)}
+    assert ids == {request.request_id for request in gateway.state.requests}
+    assert len(ids) == 3
+
+
+def test_results_that_were_not_stored_are_logged(gateway: ReferenceGateway, caplog: pytest.LogCaptureFixture) -> None:
+    gateway.fault("parcels", names=["P-1"])
+    with caplog.at_level("INFO"):
+        outcome_of(gateway, lambda client: client.submit_results(items(3)))
+    request_id = gateway.state.requests[0].request_id
+    (line,) = [record.message for record in caplog.records if record.name.startswith("lienworker.")]
+    assert line.startswith("results: 1 of 3 results were not stored: P-1: ERROR")
+    assert line.endswith(f"(request {request_id})")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -10,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lienworker.hubs.gateway.sanitize import FitResult, Unfit, fit_result
+from lienworker.hubs.gateway.sanitize import FitResult, Unfit, fit_result, with_raw
+from lienworker.hubs.gateway.transport import raw_listing
 from lienworker.hubs.gateway.wire import heartbeat_body, raw_name, result_item, task_segment
 from lienworker.testing.gateway.decoding import decode_results
-from lienworker.testing.gateway.storage import database_error
+from lienworker.testing.gateway.storage import database_error, flat_name
 from tests.harness.gateway_calls import item
 from tests.hubs.gateway.test_work_parsing import ANY_JSON
 
@@ -206,9 +209,9 @@ def test_extra_fields_of_a_heartbeat_never_replace_those_of_the_contract() -> No
     assert type(body["active_tasks"]) is int
 
 
-Parts = tuple[str, str, str, str, str]
+Parts = tuple[str, str, str, str, str, str]
 PART = st.text(max_size=6)
-PARTS = st.tuples(PART, PART, PART, PART, PART)
+PARTS = st.tuples(PART, PART, PART, PART, PART, PART)
 
 
 @given(PARTS, PARTS)
@@ -217,13 +220,38 @@ def test_two_raw_files_share_a_name_only_if_all_their_parts_are_equal(one: Parts
     assert len(names) == (1 if one == other else 2)
 
 
-def test_raw_names_are_unambiguous_short_plain_and_keep_their_extension() -> None:
-    assert raw_name("a", "b", "", "c", "d", ".gz") != raw_name("a", "", "b", "c", "d", ".gz")
-    assert raw_name("a,b", "c", "d", "e", "f", ".gz") != raw_name("a", "b,c", "d", "e", "f", ".gz")
-    name = raw_name("\ud800", "ü", "../..", "x" * 1000, "ab" * 32, ".html.gz")
-    assert name.isascii()
-    assert len(name) == 72
-    assert name.endswith(".html.gz")
+LONG = st.text(max_size=300)
+
+
+@given(LONG, LONG, LONG, LONG, LONG, st.sampled_from([".html.gz", ".abcdefgh.abcdefgh.abcdefgh", "x/y"]))
+def test_the_gateway_keeps_a_raw_name_as_it_is(
+    platform: str, state: str, county: str, parcel_id: str, part: str, ext: str
+) -> None:
+    name = raw_name(platform, state, county, parcel_id, part, "ab" * 32, ext)
+    assert flat_name(name, now=0) == name
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", name)
+    assert re.search(r"[0-9a-f]{24}\.[a-z0-9.]+$", name)
+    assert name.endswith((ext, ".bin"))
+
+
+def test_a_person_finds_a_parcel_by_its_raw_name() -> None:
+    name = raw_name("qpublic", "NM", "Doña Ana", "02-4-012.5/A", "tax bill", "ab" * 32, ".html.gz")
+    assert name.startswith("qpublic_NM_Dona-Ana_02-4-012.5-A_tax-bill_")
+
+
+def test_files_that_were_sent_under_a_hash_keep_that_name() -> None:
+    page = {"platform": "demo", "state": "FL", "county": "J", "parcel_id": "P", "part": "page", "sha256": "ab"}
+    page |= {"path": "raw/x.html.gz"}
+    digest = hashlib.sha256(b'["demo", "FL", "J", "P", "ab"]').hexdigest()
+    assert raw_listing([{**page, "sent_name": None}]) == [{"part": "page", "name": f"{digest}.html.gz", "sha256": "ab"}]
+    assert raw_listing([{**page, "sent_name": "as-sent"}])[0]["name"] == "as-sent"
+
+
+@pytest.mark.parametrize("data", ["{}", '{"a": 1}', '{"a":{"_raw": 5}}', '{"_raw": 5, "b": [1]}'])
+def test_the_raw_files_are_added_to_the_data_that_is_sent(data: str) -> None:
+    listing = [{"part": "page", "name": "x.gz", "sha256": "ab"}]
+    assert json.loads(with_raw(data, listing)) == {**json.loads(data), "_raw": listing}
+    assert with_raw(data, []) == data
 
 
 @pytest.mark.parametrize(
@@ -238,7 +266,7 @@ def test_raw_names_are_unambiguous_short_plain_and_keep_their_extension() -> Non
     ],
 )
 def test_an_extension_that_is_none_becomes_bin(ext: str, kept: str) -> None:
-    assert raw_name("a", "b", "c", "d", "e", ext)[64:] == kept
+    assert raw_name("a", "b", "c", "d", "e", "f", ext)[len("a_b_c_d_e_") + 24 :] == kept
 
 
 @pytest.mark.parametrize("task_id", ["a/b", "/", "", ".", "..", "\ud800"])
@@ -247,7 +275,15 @@ def test_ids_that_no_url_can_name_have_no_segment(task_id: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task_id", "segment"), [("a b", "a%20b"), ("ü?#%2F", "%C3%BC%3F%23%252F"), ("a:b", "a%3Ab"), ("...", "...")]
+    ("task_id", "segment"),
+    [
+        ("a b", "a%20b"),
+        ("ü?#%2F", "%C3%BC%3F%23%252F"),
+        ("a:b", "a:b"),
+        ("$&+,:;=@", "$&+,:;=@"),
+        ("!'()*[]", "%21%27%28%29%2A%5B%5D"),
+        ("...", "..."),
+    ],
 )
-def test_ids_with_odd_characters_are_encoded(task_id: str, segment: str) -> None:
+def test_ids_with_odd_characters_are_encoded_as_go_encodes_a_path(task_id: str, segment: str) -> None:
     assert task_segment(task_id) == segment

@@ -17,6 +17,7 @@ from lienworker.outbox.uploads import is_open
 from lienworker.steps.upload.verdict import MANY_LIMITED
 from lienworker.testing.gateway import ReferenceGateway
 from tests.harness.in_process import Desk, desk, desk_settings
+from tests.steps.upload.test_failure_reports import book
 from tests.steps.upload.test_uploading import no_attempt_is_lost
 
 #: As in real life, where a breaker that opens by our own measure stays open for so long, s.
@@ -64,6 +65,7 @@ def test_one_429_makes_only_the_results_of_its_batch_wait_and_for_as_long_as_ask
 
 def test_one_429_makes_only_its_own_report_wait(tmp_path: Path, gateway: ReferenceGateway) -> None:
     with desk(tmp_path / "data", gateway, **REAL) as here:
+        book(here, gateway, *2 * [f"bad{n}-1" for n in range(20)])  # once for the result, once for the report
         for n in range(20):
             here.add(1, name=f"bad{n}-", platform="atlantis")
             with write("test"):
@@ -137,7 +139,7 @@ def test_a_persons_replay_waits_for_what_was_asked_and_sends_the_rest(here: Desk
     gateway.fault("429", endpoint="raw", seconds=1, probability=0.3, seed=1)
     everything = RowFilter()
     settings = desk_settings(here.runtime.folder.root, gateway, **REAL)
-    done = replay(settings, rows_to_replay(everything, include_held=False), everything, lambda *_: None)
+    done = replay(settings, rows_to_replay(everything, include_held=False).ids, everything, lambda *_: None)
     assert done.is_complete
     assert gateway.state.too_early() == []
 

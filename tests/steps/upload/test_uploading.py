@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -13,16 +14,19 @@ from typing import Any
 
 import pytest
 
-from lienworker.db.clock import now_ms
+from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import all_rows, execute, one_row, write
+from lienworker.hubs.gateway import sanitize
 from lienworker.hubs.gateway.outcomes import Kind, Unavailable
 from lienworker.hubs.gateway.sanitize import FitResult, fit_stored
+from lienworker.hubs.gateway.wire import hashed_raw_name
 from lienworker.maintenance.clocks import forgive_clock_jumps
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.breaker import Failure
 from lienworker.outbox.claims import _ROW, _claimed
 from lienworker.outbox.leases import WorkerLease
 from lienworker.outbox.outcomes import report_failure
+from lienworker.outbox.states import NEVER_SENDABLE
 from lienworker.outbox.uploads import Claim, UploadLane, claim_uploads
 from lienworker.steps.upload import raw, result
 from lienworker.steps.upload.raw import prepare_raws
@@ -67,15 +71,40 @@ def test_everything_goes_out_once_each_raw_file_before_its_result(here: Desk, ga
 
 
 def test_a_raw_file_arrives_as_it_is_on_disk_under_a_plain_unique_name(here: Desk, gateway: ReferenceGateway) -> None:
-    here.add(1, parcel_id="../ü \0" + "x" * 200, county="a/b")
+    here.add(1, parcel_id="../ü " + "x" * 200, county="a/b")
     here.upload()
     (raw,) = gateway.state.raw_uploads
     (path,) = one_row("SELECT path FROM pages")
     assert gateway.state.raw_content(raw.name) == (here.runtime.folder.root / path).read_bytes()
     assert raw.name == raw.sent_name
-    assert raw.name.isascii()
+    assert raw.name.startswith("demo_XX_a-b_u-xxx")
     assert raw.name.endswith(".html.gz")
     assert json.loads(raw.metadata)["task_id"] == "p1"
+
+
+def test_a_result_names_its_raw_files_when_it_is_sent_and_nowhere_else(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(1)
+    here.upload()
+    (raw,) = gateway.state.raw_uploads
+    (sent,) = gateway.state.results.values()
+    data, sha256 = one_row("SELECT data, sha256 FROM results JOIN pages USING (task_id)")
+    assert sent.data == {**json.loads(data), "_raw": [{"part": "page", "name": raw.name, "sha256": sha256}]}
+    assert "_raw" not in json.loads(data)
+
+
+def test_what_was_sent_keeps_its_name(here: Desk, gateway: ReferenceGateway) -> None:
+    """An earlier version has sent the file, under another name; its result goes today."""
+    here.add(2)
+    gateway.fault("503", endpoint="results")
+    here.upload()
+    with write("test"):
+        execute("UPDATE outbox SET payload = NULL WHERE topic = 'upload_raw' AND task_id = 'p1'")
+    gateway.clear_faults()
+    here.upload_until()
+    names = {key[0]: row.data["_raw"][0]["name"] for key, row in gateway.state.results.items() if row.data}
+    sha256 = one_row("SELECT sha256 FROM pages WHERE task_id = 'p1'")[0]
+    assert names["p-1"] == hashed_raw_name("demo", "XX", "Juniper", "p-1", sha256, "html.gz")
+    assert names["p-2"] in gateway.state.raw_files
 
 
 def test_two_parcels_with_the_same_page_have_two_raw_files(
@@ -221,7 +250,7 @@ def test_one_item_that_spoils_its_batch_with_a_400_is_parked_and_the_rest_delive
     here.add(140)
     here.upload()
     assert here.states("upload_result") == {"delivered": 139, "parked": 1}
-    assert "invalid request body" in here.errors("p70")
+    assert "invalid JSON" in here.errors("p70")
     assert len(gateway.state.results) == 139
 
 
@@ -538,6 +567,41 @@ def test_a_result_with_an_impossible_key_is_parked_before_it_is_sent(
     assert (row["state"], row["reason"]) == ("parked", reason)
     assert len(gateway.state.results) == 2
     assert [call.items for call in gateway.state.calls("results")] == [2]
+    here.books_are_right()
+
+
+def test_a_result_that_can_never_be_stored_sends_no_raw_file_and_fails_its_task(
+    here: Desk, gateway: ReferenceGateway
+) -> None:
+    gateway.enqueue({"verbatim": {"task_id": "odd1"}, "platform": "demo"})
+    gateway.state.take_tasks(1, ["demo"], here.runtime.folder.worker_id())
+    here.add(1, name="odd", state="Ninechars")
+    here.add(2)
+    here.upload_until()
+    assert gateway.state.bookings == {}
+    assert len(gateway.state.raw_uploads) == 2
+    assert (here.row("odd1", "upload_raw")["state"], here.row("odd1")["state"]) == ("parked", "parked")
+    calls = gateway.state.calls("fail")
+    assert [call.path.split("/")[3] for call in calls] == ["odd1"]
+    assert here.row("odd1", "report_failure")["state"] == "delivered"
+    assert "key_too_long" in here.row("odd1", "report_failure")["payload"]
+    assert "state has 9 characters" in here.errors("odd1")
+    here.books_are_right()
+
+
+def test_data_that_can_never_be_stored_fails_its_task_too(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(1)
+    with write("test"):
+        execute("UPDATE results SET data = ?", ("[]",))
+    here.upload_until()
+    assert (here.row("p1")["state"], here.row("p1")["reason"]) == ("parked", "data_not_object")
+    assert here.row("p1", "report_failure")["state"] == "delivered"
+
+
+def test_every_reason_for_which_a_result_is_never_sent_is_known() -> None:
+    source = Path(sanitize.__file__).read_text("utf-8")
+    reasons = set(re.findall(r'_UnfitError\("(\w+)"|Unfit\("(\w+)"', source))
+    assert {one or other for one, other in reasons} <= set(NEVER_SENDABLE)
 
 
 # What a failure of our own leaves behind
@@ -781,3 +845,76 @@ def test_another_process_takes_what_the_one_that_sends_leaves_lying(here: Desk, 
         with write("test"):
             execute("UPDATE outbox SET due_at = due_at - 601000 WHERE topic = 'upload_raw'")
         assert lane.due(here.runtime.rules, 32) == 16
+
+
+# One endpoint answers again
+
+
+def all_breakers(here: Desk) -> dict[str, int]:
+    return {row["endpoint"]: row["is_open"] for row in breaker.breakers()}
+
+
+def open_both(here: Desk, kind: str, words: str = "away") -> None:
+    with write("test"):
+        breaker.record_failure("raw", Failure("server_error", "HTTP 503", None), 300)
+        breaker.record_failure("results", Failure(kind, words, None), 300)
+        execute("UPDATE breakers SET retry_at = 0 WHERE endpoint = 'raw'")
+
+
+@pytest.mark.parametrize("kind", ["down", "server_error", "failed"])
+def test_when_one_endpoint_answers_again_the_others_probe_at_once(
+    here: Desk, gateway: ReferenceGateway, kind: str
+) -> None:
+    here.add(3)
+    open_both(here, kind)
+    here.upload()
+    assert all_breakers(here) == {"raw": 0, "results": 0}
+    assert len(gateway.state.results) == 3
+
+
+@pytest.mark.parametrize("kind", ["auth", "rate_limited"])
+def test_a_refused_token_and_a_pause_are_not_ended_by_an_answer_elsewhere(
+    here: Desk, gateway: ReferenceGateway, kind: str
+) -> None:
+    here.add(3)
+    open_both(here, kind)
+    here.upload()
+    assert all_breakers(here) == {"raw": 0, "results": 1}
+    assert gateway.state.calls("results") == []
+
+
+def test_ordinary_successes_probe_nothing(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(3)
+    with write("test"):
+        breaker.record_failure("results", Failure("server_error", "HTTP 503", None), 300)
+    here.upload()
+    assert len(gateway.state.raw_uploads) == 3
+    assert gateway.state.calls("results") == []
+
+
+def test_rows_that_found_nobody_go_as_soon_as_somebody_is_there(tmp_path: Path, gateway: ReferenceGateway) -> None:
+    with desk(tmp_path / "data", gateway, LIENWORKER_GATEWAY_RETRY="300") as here:
+        here.add(3)
+        here.send_raws()
+        gateway.stop_listening()
+        here.upload()
+        gateway.start_listening()
+        assert here.states("upload_result") == {"waiting": 3}
+        here.add(1, name="new")
+        with write("test"):
+            breaker.record_failure("raw", Failure("down", "away", None), 300)
+            execute("UPDATE breakers SET retry_at = 0 WHERE endpoint = 'raw'")
+        here.upload_until_it(lambda: len(gateway.state.results) == 4)
+
+
+def test_a_gateway_that_is_away_is_looked_for_a_tenth_of_the_time_after_it_left(here: Desk) -> None:
+    """Twelve probes or so find one that was away for a minute, and some sixty one that was away for an hour."""
+    now, probes = 0.0, 0
+    with write("test"):
+        breaker.record_failure("raw", Failure("down", "away", None), 30)
+        while now < 3600:
+            execute("UPDATE breakers SET is_probing = 1, since = ?", (rfc3339(now_ms() - int(1000 * now)),))
+            wait = (breaker.record_failure("raw", Failure("down", "away", None), 30) - now_ms()) / 1000
+            assert wait <= max(3.0, now / 10) * 1.2 + 0.1
+            now, probes = now + wait, probes + 1
+    assert 40 <= probes <= 90

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from typing import Any
 
 import pytest
@@ -260,17 +261,19 @@ def test_a_lone_429_halts_nobody_and_one_of_many_halts_all() -> None:
         ("ffff", "fr", 1),  # down, whatever else was asked for
         ("", "rr", 2),  # nothing else came
         ("r", "r", 2),
-        ("arrar", "r", 3),  # three of the twenty before it
-        ("r" + 17 * "a" + "rr", "r", 3),  # the first of them is the twentieth before it
-        ("a", "rarararaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 3),  # many ended together: the worst moment counts
+        ("aaarrrr", "r", 2),  # none of the last five was answered
+        ("arrarrar", "r", 3),  # five of the twenty before it
+        ("r" + 14 * "a" + "rarrr", "r", 3),  # the first of them is the twentieth before it
+        ("a", "rararararar" + 30 * "a", 3),  # many ended together: the worst moment counts
         ("aaaaa", "f", 4),  # a lone 5xx, reset or time-out
         ("afff", "f", 4),
         ("fffff", "fa", 4),  # one of those under way together was answered
         ("aaaaa", "r", 5),  # a lone 429
         ("", "r", 5),  # nothing else is known
-        ("aarar", "r", 5),  # two of the twenty before it
-        ("rrr" + 20 * "a", "r", 5),  # all are older than that
-        ("r" + 18 * "a" + "rr", "r", 5),
+        ("aaarrr", "r", 5),
+        ("arrarar", "r", 5),  # four of the twenty before it
+        ("rrrrr" + 20 * "a", "r", 5),  # all are older than that
+        ("r" + 15 * "a" + "rarrr", "r", 5),
         ("aaaaa", "aa", 6),
         ("rrr", "a", 6),
         ("fffff", "", 6),  # nothing was sent
@@ -278,6 +281,24 @@ def test_a_lone_429_halts_nobody_and_one_of_many_halts_all() -> None:
 )
 def test_each_line_of_the_table_of_breakers(before: str, marks: str, line: int) -> None:
     assert breaker_line(before, marks) is BREAKERS[line]
+
+
+def calls_until_a_pause(dice: random.Random, share: float, most: int) -> int | None:
+    before = ""
+    for call in range(most):
+        mark = policy.LIMITED if dice.random() < share else policy.ANSWERED
+        if breaker_line(before, mark).action is BreakerAction.PAUSE:
+            return call
+        before = remember(before, mark)
+    return None
+
+
+def test_three_calls_in_a_hundred_are_chance_and_forty_are_a_limit() -> None:
+    """2,000 results are some 2,100 calls; a pause among them would cost each of them what was asked."""
+    drains = [calls_until_a_pause(random.Random(seed), 0.03, most=2100) for seed in range(25)]
+    assert drains == [None] * 25
+    limits = [calls_until_a_pause(random.Random(seed), 0.4, most=60) for seed in range(25)]
+    assert None not in limits
 
 
 def test_no_more_is_remembered_than_is_needed() -> None:

@@ -10,12 +10,16 @@ from lienworker.errors import PageError
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Page, Platform, Record, Target
 from lienworker.platforms.reading import Pair, record_of
-from lienworker.platforms.reading.labels import normalise
+from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, normalise
 from lienworker.platforms.rules import fill
-from lienworker.platforms.vendors.arcgis.names import MAILING, NAMES, SALE
+from lienworker.platforms.vendors.arcgis.names import BARE, MAILING, MAILING_WORDS, NAMES, SALE, SITUS, spelled
 
 _URL = re.compile(r"/(?:FeatureServer|MapServer)/\d+/query", re.I)
 _TEMPLATE = "{base_url}/query?where={field}%3D%27{parcel_id}%27&outFields=*&returnGeometry=false&f=json"
+_OF_OWNER = frozenset({"owner_name", "co_owner", "owner_address"})
+# An answer may leave out what its columns are; milliseconds have many digits.
+_IS_DATE = re.compile(r"date|_dt$", re.I)
+_SOME_DAYS = 10**10
 _NO_ENTRY = frozenset({401, 403, 498, 499})
 
 
@@ -23,8 +27,9 @@ class ArcGisPlatform(Platform):
     """Reads the attributes of features like labels; dates are milliseconds since 1970."""
 
     name = "arcgis"
-    version = "2"
+    version = "3"
     delay = 1.0
+    evidence = "real pages"
 
     def matches_url(self, url: str) -> bool:
         return bool(_URL.search(url))
@@ -75,29 +80,58 @@ def _attributes(feature: Any) -> dict[str, Any]:
 
 def _record(attributes: dict[str, Any], dates: set[Any]) -> Record:
     shown = {name: _shown(name, value, dates) for name, value in attributes.items()}
-    pairs = [Pair(_label(name), (value,)) for name, value in shown.items() if value]
+    pairs = [Pair(spelled(name), (value,)) for name, value in shown.items() if value]
     record = record_of(pairs, names=NAMES)
     words: dict[str, str] = {}
     for pair in pairs:  # the first of two: a shapefile cuts `OWN_STATE_DOMICILE` down to `OWN_STATE_`
         words.setdefault(normalise(pair.label), pair.value)
-    mailing = [next((words[word] for word in line.split("|") if word in words), None) for line in MAILING]
-    record["owner_address"] = clean.joined(mailing, " ") if any(mailing[:3]) else None
-    sale = {SALE[word]: value for word, value in words.items() if word in SALE}
-    if date := clean.iso_date(sale.get("date")):
-        book = clean.joined((sale.get("book"), sale.get("page")), "/")
-        record["sales"] = [{"date": date, "price": clean.money(sale.get("price")), "book_page": book}]
+    record["owner_address"] = _mailing(words)
+    if not record.get("property_address"):
+        record["property_address"] = _situs(words)
+    if sale := _sale(words):
+        record["sales"] = [sale]
     record["fields"] = {name: value for name, value in shown.items() if value}
     found: Record = clean.compact(record)
     return found
 
 
-def _label(name: str) -> str:
-    """`GIS.CPO.PARCEL_POLY.AREA` is an AREA."""
-    return name.rpartition(".")[2]
+def _mailing(words: dict[str, str]) -> str | None:
+    """The owner's address. Bare names of places are part of it where they follow the owner, not the property."""
+    lines: list[str | None] = [None] * len(MAILING)
+    bare: dict[int, str] = {}
+    of_owner = False
+    for word, value in words.items():
+        name = NAMES.get(word, FIELD_OF.get(word, ""))
+        if word in MAILING_WORDS and word not in BARE:
+            of_owner, place = True, MAILING_WORDS[word]
+            lines[place] = lines[place] or value
+        elif name in _OF_OWNER:
+            of_owner = True
+        elif name == "property_address" or word in ID_RANK:
+            of_owner = False
+        elif of_owner and word in BARE:
+            bare.setdefault(BARE[word], value)
+    filled = [line or bare.get(place) for place, line in enumerate(lines)]
+    return clean.joined(filled, " ") if any(filled[:3]) else None
+
+
+def _situs(words: dict[str, str]) -> str | None:
+    """An address that comes in parts: at least its number and its street."""
+    parts = [next((words[word] for word in part if word in words), None) for part in SITUS]
+    is_whole = parts[0] and parts[0].strip("0 ") and parts[2]
+    return clean.joined(parts, " ") if is_whole else None
+
+
+def _sale(words: dict[str, str]) -> Record | None:
+    sale = {SALE[word]: value for word, value in words.items() if word in SALE}
+    if (date := clean.iso_date(sale.get("date"))) is None:
+        return None
+    book = clean.joined((sale.get("book"), sale.get("page")), "/")
+    return {"date": date, "price": clean.money(sale.get("price")), "book_page": book}
 
 
 def _shown(name: str, value: Any, dates: set[Any]) -> str | None:
-    if name in dates:
+    if name in dates or (isinstance(value, int) and abs(value) > _SOME_DAYS and _IS_DATE.search(name)):
         return clean.epoch_date(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)

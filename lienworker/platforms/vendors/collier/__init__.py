@@ -8,7 +8,7 @@ from typing import Any
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Page, Record
 from lienworker.platforms.reading import people
-from lienworker.platforms.reading.elements import cells_of, lines_of, text_of
+from lienworker.platforms.reading.elements import cells_of, lines_of, text_of, texts_of
 from lienworker.platforms.reading.gridfacts import kind_of
 from lienworker.platforms.rules import Labels, Path, RulePlatform
 
@@ -42,8 +42,9 @@ class CollierPlatform(RulePlatform):
     """Spots by id; the newest roll in the summary, five rolls in the history."""
 
     name = "collier"
-    version = "2"
+    version = "3"
     delay = 3.0
+    evidence = "a real page"
     url_pattern = re.compile(r"//(?:www\.)?collierappraiser\.com/", re.I)
     url_template = "https://www.collierappraiser.com/main_search/recorddetail.html?FolioID={parcel_id}"
     marks = ("OwnerLine1", "FullAddressUnit")
@@ -59,7 +60,7 @@ class CollierPlatform(RulePlatform):
         record |= {"owner_name": names[0] if names else None, "owner_names": names}
         record["owner_address"] = clean.joined([*address, *texts.values()], " ")
         record["alternate_ids"] = {
-            name: clean.identifier("".join(shown[place].itertext()))
+            name: clean.identifier("".join(texts_of(shown[place])))
             for name, place in (("map", "MapNumber"), ("strap", "StrapNumber"))
             if place in shown
         }

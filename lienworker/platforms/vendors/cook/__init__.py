@@ -32,8 +32,9 @@ class CookPlatform(RulePlatform):
     """Three sites of one county; the page itself says which it is."""
 
     name = "cook"
-    version = "2"
+    version = "3"
     delay = 3.0
+    evidence = "real pages"
     url_pattern = re.compile(
         r"//[\w.-]*cookcounty(?:assessoril\.gov|propertyinfo\.com|clerk(?:il)?\.(?:com|gov))", re.I
     )
@@ -82,7 +83,7 @@ class CookPlatform(RulePlatform):
                 record["taxes"] = [bill for row in rows if clean.year(row.get("tax year")) for bill in _delinquent(row)]
                 totals = [cell for row in grid.rows if row[0].startswith("Total") for cell in row if "$" in cell]
                 record["fields"] |= {f"Total Tax Balance Due ({n})": cell for n, cell in enumerate(totals, start=1)}
-                record["total_due"] = sum(clean.money(cell) or 0 for cell in totals) if totals else None
+                record["total_due"] = round(sum(clean.money(cell) or 0 for cell in totals), 2) if totals else None
 
 
 def _head(text: str) -> str:

@@ -30,7 +30,9 @@ _SPOTS = {
     "property_use": ("propertyClass", clean.text),
 }
 _PAY = re.compile(r"pay online:?\s*(\$[\d,.]+)", re.I)
-_SOLD = re.compile(r"\bsold\b", re.I)
+_SOLD = re.compile(r"\b(?:sold|redeem\w*|forfeit\w*)\b", re.I)
+_NOT = re.compile(r"\bnot?\b", re.I)
+_FIRST_LINK = Path(".//a")
 
 
 def portal_parts(root: Any) -> dict[str, Any]:
@@ -63,9 +65,10 @@ def take_portal(record: Record, root: Any, parts: dict[str, Any]) -> None:
     record["owner_address"] = clean.joined([shown.get(place) for place in mailing], " ")
     if not people.is_owner(record.get("owner_name") or ""):
         record.pop("owner_name", None)
-    record["taxes"] = [_bill(shown, *place) for place in _numbered(shown, "rptTaxBill", "taxBillYear")]
-    sales = [_sale(shown, *place) for place in _numbered(shown, "rptRedemption", "Label2")]
-    record["liens"] = [sale for sale in sales if _SOLD.search(sale["status"])]
+    record["owner_names"] = [record["owner_name"]] if record.get("owner_name") else []
+    record["taxes"] = [_bill(shown, parts, *place) for place in _numbered(shown, "rptTaxBill", "taxBillYear")]
+    sales = [_sale(parts, *place) for place in _numbered(shown, "rptRedemption", "Label2")]
+    record["liens"] = [sale for sale in sales if _SOLD.search(sale["status"]) and not _NOT.search(sale["status"])]
     record["values"] = [
         {"year": clean.year(text_of(cells[0])), "assessed": clean.money(text_of(cells[1]))}
         for cells in map(cells_of, _HISTORY(root))
@@ -81,13 +84,15 @@ def _numbered(shown: dict[str, str], kind: str, name: str) -> list[tuple[str, in
     return [(place, year) for place in places if (year := clean.year(shown[place + name]))]
 
 
-def _panels(shown: dict[str, str], place: str) -> str:
-    return " ".join(text for name, text in shown.items() if name.startswith(f"{place}Panel"))
+def _said(parts: dict[str, Any], place: str) -> str:
+    """What the panels of an entry show: their first link, for what it opens explains all that there could be."""
+    panels = [element for name, element in parts.items() if name.startswith(f"{place}Panel")]
+    return " ".join(text_of(next(iter(_FIRST_LINK(panel)), panel)) for panel in panels)
 
 
-def _bill(shown: dict[str, str], place: str, year: int) -> Record:
+def _bill(shown: dict[str, str], parts: dict[str, Any], place: str, year: int) -> Record:
     """What is to be paid online is what is due; where a link says so, the bill is paid."""
-    said = _panels(shown, place)
+    said = _said(parts, place)
     due = _PAY.search(said)
     paid = not due and "paid" in said.lower()
     return {
@@ -98,5 +103,5 @@ def _bill(shown: dict[str, str], place: str, year: int) -> Record:
     }
 
 
-def _sale(shown: dict[str, str], place: str, year: int) -> Record:
-    return {"tax_year": year, "status": _panels(shown, place)}
+def _sale(parts: dict[str, Any], place: str, year: int) -> Record:
+    return {"tax_year": year, "status": _said(parts, place)}

@@ -1,4 +1,4 @@
-"""Cuyahoga County, Ohio, MyPlace: a tax bill with its values, flags, charges and balances."""
+"""Cuyahoga County, Ohio, MyPlace: a tax bill with its values, flags, charges and balances; a building by its labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _CHARGES = Path("//table[contains(@class, 'ChargeAndPaymentDetailTable')]")
 _BILL_TITLE = Path("//div[contains(@class, 'HeaderHighlight')]")
 # A search lists its parcels in one list: a link to the parcel, then its owner, street and city, each an item.
 _HITS = Path("//ul[@id='AddressInfo']/li[.//a[contains(@onclick, 'selectParcel')]]")
-_PRIOR_YEAR = re.compile(r"prior year tax\D*(\d{4})", re.I)
+# The pages of a chosen parcel that are no tax bill have it above them: its number, then owner, street and city.
+_CHOSEN = Path("//div[@id='viewPropertyHeader']//li|//ul[@id='SelectedAddressInfo']/li")
+_DETAILS = Labels(Path("//div[starts-with(@class, 'generalInfoLabel')]"))
+_CHARGE_YEAR = re.compile(r"- ?((?:19|20)\d\d)$")
 _NAMES = {
     "primary owner": "owner_name",
     "deeded owner": "owner_name",
@@ -38,6 +41,8 @@ _NAMES = {
     "flags homestead reduction": "homestead",
     "balance due": "total_due",
     "half year charge amounts gross tax": "",
+    "living area total": "building_area_sqft",
+    "age": "year_built",  # so MyPlace calls it
 }
 
 
@@ -45,11 +50,12 @@ class CuyahogaPlatform(RulePlatform):
     """`div.Label` and `div.Data` above, `td.LabelBo` and `td.DataBo` under headings below."""
 
     name = "cuyahoga"
-    version = "2"
+    version = "3"
     delay = 3.0
+    evidence = "real pages"
     url_pattern = re.compile(r"//myplace\.cuyahogacounty\.(?:us|gov)/", re.I)
     marks = ("TaxBillSummaryHeadingTable",)
-    labels = (_HEAD,)
+    labels = (_HEAD, _DETAILS)
     names = _NAMES
 
     def recognises(self, page: Page) -> bool:
@@ -84,11 +90,13 @@ class CuyahogaPlatform(RulePlatform):
         title = " ".join(text_of(element) for element in _BILL_TITLE(root))
         year = record["tax_year"] = clean.year(title)
         fields = record["fields"]
-        # The mailing address begins with the name, all in one line.
+        # The mailing address begins with a name, all in one line, spelled as the mail wants it.
         if address := record.get("owner_address"):
-            record["owner_address"] = address.removeprefix(record.get("owner_name") or "").strip()
+            record["owner_address"] = people.without_name(address)
+        if not record.get("parcel_id") and (chosen := _CHOSEN(root)):
+            record |= _hit(chosen[0])
         charges = [row for table in _CHARGES(root) if (grid := grid_of(table)) for row in grid.rows]
-        record["taxes"] = _bills(year, charges, record.get("total_due"))
+        record["taxes"] = _bills(year, charges)
         for row in charges:
             if len(row) > 4 and "BALANCE" in row[1] and row[4]:
                 fields.setdefault(f"{row[1]}", row[4])
@@ -106,17 +114,19 @@ def _hit(hit: Any) -> Record:
     return found | ({"owner_name": owner, "owner_names": [owner]} if people.is_owner(owner) else {})
 
 
-def _bills(year: int | None, charges: list[list[str]], due: float | None) -> list[Record]:
-    """The bill of the year, and one for each earlier year that still has a charge."""
+def _bills(year: int | None, charges: list[list[str]]) -> list[Record]:
+    """A bill for each year. A charge is of the year that it names, else of the bill's own: so they add up."""
     bills: dict[int, Record] = {}
     for row in charges:
-        found = _PRIOR_YEAR.search(row[1]) if len(row) > 4 else None
-        if found:
-            bill = bills.setdefault(int(found[1]), {"year": int(found[1]), "amount": 0.0, "paid": 0.0, "due": 0.0})
+        if len(row) < 5 or row[0] or not row[1] or row[1].endswith("BALANCE"):
+            continue  # a heading, or the sum of what stands above it
+        named = _CHARGE_YEAR.search(row[1])
+        of_year = int(named[1]) if named else year
+        if of_year is not None:
+            bill = bills.setdefault(of_year, {"year": of_year, "amount": 0.0, "paid": 0.0, "due": 0.0})
             for name, cell in zip(("amount", "paid", "due"), row[2:5], strict=True):
                 bill[name] = round(bill[name] + (clean.money(cell) or 0.0), 2)
-    current = [{"year": year, "due": due}] if year else []
-    return current + sorted(bills.values(), key=lambda bill: -int(bill["year"]))
+    return sorted(bills.values(), key=lambda bill: -int(bill["year"]))
 
 
 PLATFORM = CuyahogaPlatform()

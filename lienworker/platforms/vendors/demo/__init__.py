@@ -76,6 +76,7 @@ class DemoPlatform(Platform):
 
     name = "demo"
     version = "1"
+    evidence = "our own demo county"
     delay = 0.0
     concurrency = 32
 

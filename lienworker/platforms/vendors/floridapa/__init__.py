@@ -43,8 +43,9 @@ class FloridapaPlatform(RulePlatform):
     """Found by its titles and its table classes; the map and the search form are other pages."""
 
     name = "floridapa"
-    version = "2"
+    version = "3"
     delay = 3.0
+    evidence = "real pages"
     url_pattern = re.compile(r"//[\w-]+\.floridapa\.com/", re.I)
     marks = ("parcelDetails_insideTable", "parcelIDtable")
     labels = (_LABELS,)

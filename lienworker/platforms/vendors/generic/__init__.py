@@ -11,7 +11,8 @@ class GenericPlatform(Platform):
     """Reads pairs and grids of any nesting. Never detected: it is what is left when nobody else knows the page."""
 
     name = "generic"
-    version = "2"
+    version = "3"
+    evidence = "real pages"
 
     def parse(self, page: Page, target: Target) -> Record:
         reading = read(page)

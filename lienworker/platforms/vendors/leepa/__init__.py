@@ -29,8 +29,9 @@ class LeepaPlatform(RulePlatform):
     """Panels below their titles, and grids with ids."""
 
     name = "leepa"
-    version = "2"
+    version = "3"
     delay = 3.0
+    evidence = "real pages"
     url_pattern = re.compile(r"//(?:www\.)?leepa\.org/", re.I)
     url_template = "https://www.leepa.org/Display/DisplayParcel.aspx?FolioID={parcel_id}"
     marks = ("parcelLabel", "divDisplayParcelOwner")

@@ -19,6 +19,7 @@ class MyGovOnlinePlatform(Platform):
     name = "mygovonline"
     version = "1"
     delay = 3.0
+    evidence = "a real page"
 
     def matches_url(self, url: str) -> bool:
         return bool(_URL.search(url))

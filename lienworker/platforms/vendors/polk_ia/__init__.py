@@ -37,8 +37,9 @@ class PolkIowaPlatform(RulePlatform):
     """Old tables without ids: read by their heads, like a page of no known platform, with Polk's own words."""
 
     name = "polk_ia"
-    version = "2"
+    version = "3"
     delay = 3.0
+    evidence = "real pages"
     url_pattern = re.compile(
         r"//[\w.]*(?:assess\.co\.polk\.ia\.us|polkweb|taxsearch\.polkcountyiowa|polkcountyiowa\.gov/treasurer)", re.I
     )

@@ -31,8 +31,9 @@ _REPORT = re.compile(r"Report:\s*(\S.*)")
 class QPublicPlatform(RulePlatform):
     """Modules of two-column tables and of grids."""
 
-    version = "2"
+    version = "3"
     delay = 3.0
+    evidence = "real pages"
     concurrency = 1
     marks = ("ctlBodyPane_ctl", "mSection")
     labels = (Labels(_LABEL_CELLS, sections=_MODULES, title=_TITLE),)

@@ -12,7 +12,7 @@ from typing import Any
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.bounds import check_cells
 from lienworker.platforms.reading import Grid
-from lienworker.platforms.reading.elements import cells_of, lines_of
+from lienworker.platforms.reading.elements import UNREAD, cells_of, lines_of
 from lienworker.platforms.reading.labels import normalise
 
 _ASSESSED = re.compile(r"assess", re.I)
@@ -108,7 +108,7 @@ def _runs(cell: Any) -> list[str]:
     for element in cell.iterdescendants():
         if element.tag == "br":
             runs.append("")
-        elif isinstance(element.tag, str):  # no comment
+        elif isinstance(element.tag, str) and element.tag not in UNREAD:  # no comment, no script
             runs[-1] += element.text or ""
         runs[-1] += element.tail or ""
     return [shown(clean.text(run) or "") for run in runs]

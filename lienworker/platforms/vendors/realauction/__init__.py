@@ -31,8 +31,9 @@ class RealAuctionPlatform(RulePlatform):
     """Popups are parcels; lists, calendars and files are lists."""
 
     name = "realauction"
-    version = "2"
+    version = "3"
     delay = 3.0
+    evidence = "real pages"
     concurrency = 1
     url_pattern = re.compile(r"//[\w-]+\.real(?:taxlien|taxdeed|foreclose|auction|tdm)\.com/", re.I)
 

@@ -1,6 +1,7 @@
-"""The files of tax lien auctions: advertised, sold and unsold, in many heads over years and states.
+"""The files of tax lien auctions: advertised, sold, unsold and for uploading bids, in many heads over years and states.
 
-Comma, tab, pipe or semicolon; the head decides what a column is. Used for pages and for imports.
+Comma, tab, pipe or semicolon; the head decides what a column is. Without a head, as in files of 2006 to 2008, only
+what its cells leave no doubt about is read (see `headless`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Iterable, Iterator
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Page, Record
 from lienworker.platforms.vendors.realauction.file_headers import HEADS
+from lienworker.platforms.vendors.realauction.headless import columns_without_head, delimiter_of
 
-# Where the winning bid is a rate of interest; elsewhere it is dollars.
+# Where the winning bid is a rate of interest; in New Jersey it is either; elsewhere it is dollars.
 RATE_STATES = frozenset({"FL", "AZ"})
-_COLUMN = {word: name for name, words in HEADS.items() for word in words.split("|")}
+_EITHER_STATES = frozenset({"NJ"})
+_HIGHEST_RATE = 18.0
+_COLUMN = {word.replace(" ", ""): name for name, words in HEADS.items() for word in words.split("|")}
 _ENOUGH = 3
 _TITLE_LINES = 10
 _NOISE = re.compile(r"[^a-z0-9]+")
@@ -23,21 +27,15 @@ _NOISE = re.compile(r"[^a-z0-9]+")
 
 def column_of(head: str) -> str | None:
     """What a column holds, by its head; None where the head is unknown."""
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", head)
-    for text in (spaced, head):
-        if found := _COLUMN.get(_NOISE.sub(" ", text.lower()).strip()):
-            return found
-    return None
-
-
-def delimiter_of(head: str) -> str:
-    return max("|\t,;", key=head.count)
+    return _COLUMN.get(_NOISE.sub("", head.lower()))
 
 
 def looks_like_auction_file(page: Page) -> bool:
-    """A head of known columns: an id, and a face or an owner."""
+    """A head of known columns: an id, and a face or an owner; or columns that need no head."""
     start = page.text[:4096].lstrip("\ufeff \r\n")
-    return start[:1] not in "<{[" and _head_of(start.splitlines()) is not None
+    if start[:1] in "<{[":
+        return False
+    return _head_of(start.splitlines()) is not None or columns_without_head(page.text) is not None
 
 
 def _head_of(lines: list[str]) -> int | None:
@@ -48,7 +46,7 @@ def _head_of(lines: list[str]) -> int | None:
 def _is_head(line: str) -> bool:
     names = [column_of(cell.strip(' "')) for cell in line.split(delimiter_of(line))]
     known = {name for name in names if name}
-    has_id = "parcel_id" in known or {"block", "lot"} <= known
+    has_id = bool(known & {"parcel_id", "folio_parts"}) or {"block", "lot"} <= known
     return len(known) >= _ENOUGH and has_id and bool(known & {"face", "owner"})
 
 
@@ -56,11 +54,14 @@ def read_auction_file(text: str, state: str | None = None) -> Iterator[Record]:
     """One record a row; rows without an id are left out."""
     lines = text.lstrip("\ufeff").splitlines()
     start = _head_of(lines)
+    columns = columns_without_head(text) if start is None else None
     if start is None:
         start = next((n for n, line in enumerate(lines) if line.strip()), 0)
     rows = csv.reader(lines[start:], delimiter=delimiter_of(lines[start]) if lines else ",")
-    heads = [head.strip() for head in next(rows, [])]
-    columns = _columns(heads)
+    heads = (
+        [f"column {n}" for n in range(1, len(columns) + 1)] if columns else [cell.strip() for cell in next(rows, [])]
+    )
+    columns = columns or _columns(heads)
     for row in rows:
         record = clean.compact(_record(heads, columns, [cell.strip() for cell in row], state))
         if record.get("parcel_id"):
@@ -71,7 +72,7 @@ def read_auction_file(text: str, state: str | None = None) -> Iterator[Record]:
 def _columns(heads: list[str]) -> list[str | None]:
     """What each column holds. A bare `Name` in a file of bids is the bidder's, elsewhere the owner's."""
     columns = [column_of(head) for head in heads]
-    if not {"bid", "bidder_id", "holder"} & set(columns):
+    if not {"bid", "rate", "premium", "bidder_id", "holder"} & set(columns):
         return columns
     named = None if "holder" in columns else "holder"
     return [named if head.lower() == "name" else column for head, column in zip(heads, columns, strict=True)]
@@ -84,10 +85,12 @@ def _record(heads: list[str], columns: list[str | None], row: list[str], state: 
             cells.setdefault(name, []).append(cell)
     owners = [name for cell in cells.get("owner", ()) if (name := clean.text(cell))]
     return {
-        "parcel_id": clean.identifier(_first(cells, "parcel_id")) or _by_block_and_lot(cells),
+        "parcel_id": clean.identifier(_first(cells, "parcel_id")) or _by_parts(cells),
         "alternate_ids": {
             "advertising_number": clean.identifier(_first(cells, "adv_number")),
             "alternate": clean.identifier(_first(cells, "alternate")),
+            "account": clean.identifier(_first(cells, "tax_account")),
+            "item": clean.identifier(_first(cells, "item")),
         },
         "owner_name": owners[0] if owners else None,
         "owner_names": owners,
@@ -101,28 +104,47 @@ def _record(heads: list[str], columns: list[str | None], row: list[str], state: 
     }
 
 
-def _by_block_and_lot(cells: dict[str, list[str]]) -> str | None:
-    """New Jersey has no number for a parcel but its block, its lot and its qualifier."""
+def _by_parts(cells: dict[str, list[str]]) -> str | None:
+    """New Jersey has no number for a parcel but its block, its lot and its qualifier; some folios come in parts."""
+    if "folio_parts" in cells:
+        return " ".join(cells["folio_parts"])
     if not {"block", "lot"} <= cells.keys():
         return None
     return "/".join(cells[name][0] for name in ("block", "lot", "qual") if name in cells)
 
 
 def _lien(cells: dict[str, list[str]], state: str | None) -> Record:
-    """The bid of a row: interest in some states, dollars in the others; unknown where the state is."""
-    bid = clean.number(_first(cells, "bid"))
-    is_rate = (state or "").upper() in RATE_STATES
     certificate = clean.identifier(_first(cells, "certificate_number"))
+    holder = clean.known(_first(cells, "holder"))
+    sold = bool(holder or "bidder_id" in cells)
+    rate, dollars = _bid(_first(cells, "bid"), (state or "").upper())
+    if rate is None:
+        rate = clean.number(_first(cells, "rate"))
+    if dollars is None:
+        dollars = clean.money(_first(cells, "premium"))
     return {
         "certificate_number": certificate if certificate != "0" else None,
         "tax_year": clean.year(_first(cells, "tax_year")),
         "face_amount": clean.money(_first(cells, "face")),
-        "interest_rate": bid if is_rate else None,
-        "winning_bid": bid if state and not is_rate else None,
-        "holder": clean.text(_first(cells, "holder")),
+        # A zero that nobody bid is a column that waits for its sale.
+        "interest_rate": rate if rate or sold else None,
+        "winning_bid": dollars if dollars or sold else None,
+        "holder": holder,
         "sale_date": clean.iso_date(_first(cells, "sale_date")),
-        "status": clean.text(_first(cells, "status")),
+        "status": clean.known(_first(cells, "status")),
     }
+
+
+def _bid(cell: str | None, state: str) -> tuple[float | None, float | None]:
+    """The rate and the dollars of a bid. Its own sign decides, then its state; where neither does, it is left out."""
+    bid = clean.number(cell)
+    if bid is None or cell is None:
+        return None, None
+    if "%" in cell or ("$" not in cell and state in RATE_STATES):
+        return bid, None
+    if "$" in cell or (state and (state not in _EITHER_STATES or bid > _HIGHEST_RATE)):
+        return None, bid
+    return None, None
 
 
 def _first(cells: dict[str, list[str]], name: str) -> str | None:

@@ -35,6 +35,8 @@ _SHORTHAND = {
 }  # fmt: skip
 _CERTIFICATE = ("certificate #", "certificate number", "certificate")
 _SHORT = re.compile("@[A-L]")
+#: The beginning of an item, in shorthand.
+SHORT_ITEM = "@C@E_ITEM"
 
 
 def written_out(page: Page) -> Page:
@@ -45,6 +47,11 @@ def written_out(page: Page) -> Page:
         raise PageError("not_a_parcel", "the answer is no list of auctions")
     if "AITEM_" not in shown:
         raise PageError("parcel_not_found", "the list has no auctions on it")
+    return spelled_out(page, shown)
+
+
+def spelled_out(page: Page, shown: str) -> Page:
+    """The page that a list in shorthand stands for."""
     html = _SHORT.sub(lambda found: _SHORTHAND[found[0]], shown).encode()
     shown_page = Page(page.url, html, "text/html", "utf-8")
     shown_page.under_limits = page.under_limits

@@ -42,8 +42,9 @@ class TylerPlatform(RulePlatform):
     """Side headings are labels; top headings are the heads of grids."""
 
     name = "tyler"
-    version = "2"
+    version = "3"
     delay = 3.0
+    evidence = "a real page"
     concurrency = 1
     url_pattern = re.compile(r"/datalets?/datalet\.aspx", re.I)
     url_template = "{base_url}/Datalets/Datalet.aspx?mode={mode}&UseSearch=no&pin={parcel_id}"

@@ -8,6 +8,7 @@ from typing import Any
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Record
 from lienworker.platforms.reading import people
+from lienworker.platforms.reading.elements import UNREAD
 from lienworker.platforms.rules import Path
 
 _TOP = Path("//td[contains(@class, 'DataletHeaderTop')]|//tr[contains(@class, 'DataletHeaderTop')]/td")
@@ -75,7 +76,8 @@ def _parts(cell: Any) -> list[tuple[str, str]]:
 def _lines_as_they_are(cell: Any) -> list[str]:
     texts = [cell.text or ""]
     for element in cell.iterdescendants():
-        said = element.text or "" if isinstance(element.tag, str) else ""  # a comment says nothing
+        # A comment says nothing, nor does a script.
+        said = element.text or "" if isinstance(element.tag, str) and element.tag not in UNREAD else ""
         texts += ["\n" if element.tag == "br" else said, element.tail or ""]
     flat = "".join(text if text == "\n" else re.sub(r"[\r\n\t]+", " ", text) for text in texts)
     return [line.strip("\xa0 ") for line in flat.split("\n") if line.strip("\xa0 ")]

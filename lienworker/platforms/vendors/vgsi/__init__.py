@@ -8,7 +8,7 @@ from typing import Any
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Page, Record
 from lienworker.platforms.reading import people
-from lienworker.platforms.reading.elements import grid_of, lines_of, text_of
+from lienworker.platforms.reading.elements import grid_of, lines_of, text_of, texts_of
 from lienworker.platforms.rules import Labels, Path, RulePlatform
 
 _TABLES = {"sales": Path("//table[@id='MainContent_grdSales']")}
@@ -40,8 +40,9 @@ class VgsiPlatform(RulePlatform):
     """Single fields by id; the values come in one table for appraisals and one for assessments."""
 
     name = "vgsi"
-    version = "2"
+    version = "3"
     delay = 2.0
+    evidence = "a real page"
     url_pattern = re.compile(r"//gis\.vgsi\.com/", re.I)
     url_template = "https://gis.vgsi.com/{town}/Parcel.aspx?pid={parcel_id}"
     marks = ("MainContent_lblPid", "MainContent_lblLocation")
@@ -54,7 +55,7 @@ class VgsiPlatform(RulePlatform):
         places = {element.get("id"): element for element in reversed(_BY_ID(root))}
         shown = {name: text_of(element) for name, element in places.items() if name.startswith("MainContent_lbl")}
         record["alternate_ids"] = {
-            name: clean.identifier("".join(places[place].itertext()))  # with its inner spaces
+            name: clean.identifier("".join(texts_of(places[place])))  # with its inner spaces
             for name, place in (("account", "MainContent_lblAcctNum"), ("mblu", "MainContent_lblMblu"))
             if place in places
         }

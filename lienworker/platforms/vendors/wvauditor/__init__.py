@@ -27,6 +27,7 @@ class WvAuditorPlatform(RulePlatform):
     name = "wvauditor"
     version = "1"
     delay = 3.0
+    evidence = "real pages"
     url_pattern = re.compile(r"//[\w.]*wvsao\.gov/", re.I)
 
     def recognises(self, page: Page) -> bool:

@@ -1,9 +1,9 @@
 """A raw page without what runs, loads or leads anywhere, made in a child process with limits.
 
-A page can be built so that taking it apart costs minutes or gigabytes. Nobody else may wait for it: the child has a
-deadline and an amount of memory, and is killed where it needs more.
+A page can be built so that parsing it costs minutes or gigabytes. Nobody else may wait for it: the child has a deadline
+and a memory limit, and is killed where it needs more.
 
-Run as a program, it reads a page from standard input and writes the tame one to standard output.
+Run as a program, it reads a page from standard input and writes the harmless one to standard output.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import resource
 import sys
 from typing import Any
 
-#: Characters of a page that is rendered; what is longer is no page that a person reads.
+#: Characters of a page to render; no person reads a longer page.
 _LONGEST = 4_000_000
 _SECONDS = 8.0
 _MEMORY = 768 * 1024 * 1024
@@ -29,13 +29,13 @@ _LOADING_STYLE = re.compile(r"@import|(?:url|src|image|image-set|cross-fade)\s*\
 _REFERENCES = {"src", "srcset", "href", "action", "formaction", "background", "poster", "data", "ping", "xlink:href"}
 
 
-class Tamer:
-    """Tames pages, a few at a time."""
+class Sanitizer:
+    """Makes pages harmless, a few at a time."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(_CHILDREN)
 
-    async def tamed(self, text: str) -> str | None:
+    async def sanitized(self, text: str) -> str | None:
         """Return the page without what runs, loads or leads anywhere; None where that costs too much."""
         if len(text) > _LONGEST:
             return None
@@ -44,7 +44,7 @@ class Tamer:
 
 
 async def _in_child(text: str) -> str | None:
-    # Our own module, with nothing of a visitor's on its command line.
+    # Our own module, with nothing from a visitor on its command line.
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", __name__, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -61,8 +61,8 @@ async def _in_child(text: str) -> str | None:
     return made.decode() if child.returncode == 0 else None
 
 
-def tame(text: str) -> str:
-    """What is left is what a person would have seen."""
+def sanitize(text: str) -> str:
+    """Return what a person would have seen of the page, and nothing else."""
     from parsel import Selector
 
     if not text.strip():
@@ -72,11 +72,11 @@ def tame(text: str) -> str:
     for element in selector.root.iter():
         if element.tag == "style":
             element.text = _LOADING_STYLE.sub("none(", element.text or "")
-        _tame_attributes(element.attrib)
+        _sanitize_attributes(element.attrib)
     return str(selector.get())
 
 
-def _tame_attributes(attributes: Any) -> None:
+def _sanitize_attributes(attributes: Any) -> None:
     for name in list(attributes):
         plain = str(name).lower()
         if plain.startswith("on") or (plain in _REFERENCES and not _is_picture(attributes[name])):
@@ -90,10 +90,10 @@ def _is_picture(value: str) -> bool:
 
 
 def main() -> None:
-    """The child. Its own limits hold also where the monitor is gone."""
+    """Run the child. Its own limits apply even where the monitor is gone."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (int(_SECONDS), int(_SECONDS)))
-    sys.stdout.buffer.write(tame(sys.stdin.buffer.read().decode()).encode("utf-8", "replace"))
+    sys.stdout.buffer.write(sanitize(sys.stdin.buffer.read().decode()).encode("utf-8", "replace"))
 
 
 if __name__ == "__main__":
