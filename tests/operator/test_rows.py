@@ -33,6 +33,7 @@ from tests.harness.in_process import (
     desk_settings,
 )
 from tests.harness.node import PATIENCE, Node, interrupt, wait_until
+from tests.steps.upload.test_failure_reports import book
 from tests.steps.upload.test_uploading import OVERFLOW, park_within, raw_name_of
 
 
@@ -300,8 +301,10 @@ def test_a_discarded_result_fails_its_task_at_the_gateway(
     here: Desk, gateway: ReferenceGateway, cli: Any, topic: str
 ) -> None:
     here.add(2)
+    book(here, gateway, "p1")
     cli("outbox", "discard", "--id", str(here.row("p1", topic)["id"]), "--yes")
     here.upload_until()
+    assert gateway.state.bookings == {}
     assert [call.path.split("/")[3:] for call in gateway.state.calls("fail")] == [["p1", "fail"]]
     assert "discarded" in here.row("p1", "report_failure")["payload"]
     assert len(gateway.state.results) == 1

@@ -121,7 +121,7 @@ class AnyDelivery(RuleBasedStateMachine):
                 self._store(row)
             in_transaction(results_delivered, [row])
         elif row.topic == "upload_raw":
-            in_transaction(raws_delivered, [row])
+            in_transaction(raws_delivered, [(row, "name.html.gz")])
         else:
             assert in_transaction(end, row) == mine
         if mine:

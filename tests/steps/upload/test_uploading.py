@@ -39,6 +39,7 @@ from tests.harness.in_process import (
     desk,
 )
 from tests.harness.node import PATIENCE
+from tests.steps.upload.test_failure_reports import book
 
 OVERFLOW = "ERROR: numeric field overflow (SQLSTATE 22003)"
 
@@ -573,8 +574,7 @@ def test_a_result_with_an_impossible_key_is_parked_before_it_is_sent(
 def test_a_result_that_can_never_be_stored_sends_no_raw_file_and_fails_its_task(
     here: Desk, gateway: ReferenceGateway
 ) -> None:
-    gateway.enqueue({"verbatim": {"task_id": "odd1"}, "platform": "demo"})
-    gateway.state.take_tasks(1, ["demo"], here.runtime.folder.worker_id())
+    book(here, gateway, "odd1")
     here.add(1, name="odd", state="Ninechars")
     here.add(2)
     here.upload_until()
