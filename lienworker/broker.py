@@ -24,6 +24,7 @@ from lienworker.data_folder import DataFolder
 from lienworker.db.database import close
 from lienworker.errors import RedisAwayError, SettingsError
 from lienworker.failpoints import failpoint
+from lienworker.parent_watch import has_supervisor
 from lienworker.redis_client import connect_redis
 from lienworker.settings import Settings
 from lienworker.trust import refuse_foreign_folder
@@ -36,6 +37,8 @@ _NOTHING_TO_UPLOAD_MS = 1000  # not longer: a stop waits for it
 
 #: How long a Redis may take to answer before anything is started on it, s.
 _FIRST_LOOK_SECONDS = 3.0
+#: The exit code of a worker that finds no Redis: the same command may work later.
+_NO_REDIS = 75
 #: What redis-py raises for an unknown option, or for a value that it cannot use.
 _WRONG_OPTION = (TypeError, ValueError, AttributeError, redis.RedisError)
 
@@ -86,6 +89,27 @@ class Hygiene(Middleware):
 
     def before_worker_thread_shutdown(self, broker: Any, thread: Any) -> None:
         close()
+
+
+class RedisCheck(Middleware):
+    """Ends a worker that was started by hand, as `dramatiq lienworker.actors`, where no Redis answers.
+
+    Dramatiq itself would try for ever, in every thread. A supervisor has looked before it starts workers, and theirs
+    outlast a Redis that is away for a while.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def after_process_boot(self, broker: Any) -> None:
+        if has_supervisor():
+            return
+        try:
+            refuse_redis_away(self._settings)
+        except RedisAwayError as problem:
+            logger.error("%s", problem, extra={"action": "boot"})
+            # Dramatiq logs any other error and carries on; for this one its master ends, too.
+            raise SystemExit(_NO_REDIS) from None
 
 
 def redis_url(settings: Settings) -> str:
@@ -141,7 +165,7 @@ def setup_broker(settings: Settings, *middleware: Middleware) -> TokenBroker:
     broker = TokenBroker(  # type: ignore[no-untyped-call]
         client=connect_redis(redis_url(settings)),
         namespace=namespace(settings),
-        middleware=[PeriodiqMiddleware(), AsyncIO(), CurrentMessage(), Hygiene(), *middleware],
+        middleware=[RedisCheck(settings), PeriodiqMiddleware(), AsyncIO(), CurrentMessage(), Hygiene(), *middleware],
     )
     broker.data_dir = settings.data_dir
     broker.is_silent = settings.mode == "standalone"

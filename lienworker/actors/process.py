@@ -15,14 +15,13 @@ import redis
 from dramatiq.asyncio import get_event_loop_thread
 from dramatiq.middleware import Middleware
 
-from lienworker.broker import QueueTokens, TokenBroker, refuse_redis_away
+from lienworker.broker import QueueTokens, TokenBroker
 from lienworker.db.database import DATABASE_TROUBLE, is_damage
-from lienworker.errors import RedisAwayError
 from lienworker.logs import Repeats, setup_logging
 from lienworker.maintenance.upkeep import Chores, Upkeep
 from lienworker.outbox.leases import is_taken
 from lienworker.outbox.relay import worker_slots
-from lienworker.parent_watch import has_supervisor, watch_parent
+from lienworker.parent_watch import watch_parent
 from lienworker.settings import Settings
 from lienworker.steps.lane import RESERVED_THREADS
 from lienworker.steps.runtime import Runtime, running
@@ -37,8 +36,6 @@ _LAST_WORDS = 2.0
 _LAST_COMMIT = 15.0
 #: The exit code of a worker whose storage cannot be used; the supervisor restarts it.
 _CANNOT_START = 3
-#: The exit code of one that finds no Redis: the same later may do.
-_NO_REDIS = 75
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +55,6 @@ class WorkerProcess(Middleware):
         self._is_running = False
 
     def after_process_boot(self, broker: Any) -> None:
-        if not has_supervisor():  # by hand, as `dramatiq lienworker.actors`: nobody has looked before us
-            self._check_redis()
         watch_parent(self.end)
         if not logging.getLogger().handlers:  # the stack leaves logging to us; started by hand, Dramatiq has set it up
             # Not through the master, which would copy each line.
@@ -68,17 +63,6 @@ class WorkerProcess(Middleware):
             handler.addFilter(DamageFilter())
             if not any(isinstance(there, Repeats) for there in handler.filters):
                 handler.addFilter(Repeats())
-
-    def _check_redis(self) -> None:
-        """End here where no Redis answers: Dramatiq itself would try for ever, in every thread.
-
-        SystemExit, since Dramatiq logs any other error and goes on; its master ends with us.
-        """
-        try:
-            refuse_redis_away(self._settings)
-        except RedisAwayError as problem:
-            logger.error("%s", problem, extra={"action": "boot"})
-            raise SystemExit(_NO_REDIS) from None
 
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
         self.broker = broker

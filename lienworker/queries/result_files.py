@@ -22,7 +22,7 @@ def read_results(place: Path) -> Iterator[dict[str, Any]]:
         found = True
         yield item
     if not found:
-        raise InputError(f"{place} is no data folder (no lienworker.db), and no result is in it either.")
+        raise InputError(f"{place} is not a data folder (no lienworker.db), and no result is in it either.")
 
 
 def _items(place: Path) -> Iterator[dict[str, Any]]:

@@ -34,7 +34,8 @@ def examine(settings: Settings, find_redis: Callable[[], str], *, deep: bool = F
     yield _settings(settings)
     yield redis_finding(settings, find_redis)
     if not settings.data_dir.exists():
-        yield Finding("data folder", False, f"there is none at {settings.data_dir}; `lienworker init` makes one")
+        words = f"there is none at {settings.data_dir} yet; `lienworker init` or the first import makes one"
+        yield Finding("data folder", True, words)
         return
     try:
         folder = open_store(settings.data_dir)

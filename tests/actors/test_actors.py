@@ -70,6 +70,7 @@ def test_listing_tasks_and_a_persons_work_load_no_broker(tmp_path: Path) -> None
         "import sys\n"
         "from click.testing import CliRunner\n"
         "from lienworker.cli import cli\n"
+        "assert CliRunner().invoke(cli, ['init']).exit_code == 0\n"
         "assert CliRunner().invoke(cli, ['tasks', 'list']).exit_code == 0\n"
         "listing = 'dramatiq' in sys.modules\n"
         "import lienworker.operator.preview, lienworker.operator.replay, lienworker.operator.scrape_now\n"

@@ -92,12 +92,18 @@ def test_nothing_is_called_delivered_that_never_left_the_machine(scraped: Node) 
 
 
 @pytest.mark.parametrize(
-    "command", ["status", "tasks list", "results export", "outbox status", "analyze", "pause", "imports list", "doctor"]
+    "command", ["status", "tasks list", "results export", "outbox status", "analyze", "pause", "imports list"]
 )
 def test_looking_makes_no_data_folder(node: Node, command: str) -> None:
     done = node.cli(*command.split())
     assert done.returncode in {1, 2}
     assert "lienworker init" in done.stdout + done.stderr
+    assert not node.data.exists()
+
+
+def test_doctor_says_that_there_is_no_data_folder_and_makes_none(node: Node) -> None:
+    done = node.cli("doctor")
+    assert f"there is none at {node.data} yet" in done.stdout
     assert not node.data.exists()
 
 

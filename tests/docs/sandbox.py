@@ -82,7 +82,9 @@ class Sandbox:
             timeout=120,
             stdin=subprocess.DEVNULL,
         )
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        # Trying failed tasks again where none has failed is 1, as documented.
+        fine = {0, 1} if "lienworker tasks retry" in command else {0}
+        assert done.returncode in fine, f"{command}\n{done.stdout}{done.stderr}"
 
     def _serve(self, command: str, ready: str | None) -> None:
         log = self.folder / f"server{len(self.servers)}.log"
