@@ -358,7 +358,7 @@ def _next_due(topic: str) -> int | None:
     return None if due is None else max(due, breaker.next_probe(ENDPOINTS[topic]) or 0)
 
 
-# What the database knows of the order within a parcel; `steps.upload.order` has the rule.
+# What the database knows of the order within a parcel; `steps.upload.result` has the rule.
 
 
 #: How long a result waits behind a newer one of its parcel before it is looked at again.
