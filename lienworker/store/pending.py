@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -32,6 +33,8 @@ _LATE_SECONDS = 10.0
 _LATELY_SECONDS = 600.0
 #: How many results are looked at in one go.
 _MOST_AT_ONCE = 500
+
+logger = logging.getLogger(__name__)
 
 
 def pending_path(task_id: str) -> str:
@@ -70,7 +73,7 @@ def write_pending(folder: DataFolder, row: dict[str, Any]) -> None:
 
 
 def remove_pending(folder: DataFolder, task_id: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, IsADirectoryError):
         os.unlink(f"{folder.root}/{pending_path(task_id)}")  # there are many results a day, and `Path` is slow
 
 

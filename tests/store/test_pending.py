@@ -194,3 +194,14 @@ def test_a_file_that_is_missing_for_long_is_wrong(folder: DataFolder) -> None:
     add_tasks("t1")
     _scraped_ago(folder, "t1", 300)
     assert differences(folder) == {"t1.json"}
+
+
+def test_a_file_that_cannot_be_made_keeps_nobody_else_from_having_one(folder: DataFolder) -> None:
+    add_tasks("a", "b")
+    _scraped_ago(folder, "a", 40)
+    _scraped_ago(folder, "b", 30)
+    (folder.pending / "a.json" / "x").mkdir(parents=True)
+    show_undelivered(folder, "")
+    remove_pending(folder, "a")
+    assert _names(folder) == {"a.json", "b.json"}
+    assert json.loads((folder.pending / "b.json").read_text())["task_id"] == "b"
