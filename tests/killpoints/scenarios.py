@@ -113,6 +113,7 @@ class Day(Scenario):
             _let_things_go_wrong(here)
         close()
         (here.data / "worker_id").unlink()
+        (here.data / "pending" / "p1.json").unlink()  # as a kill leaves it: the next start makes it
 
     def enter(self, here: Stage) -> None:
         tasks = gateway_tasks(here.county, 6)

@@ -25,6 +25,7 @@ def taking(worker: Node, gateway: ReferenceGateway) -> Node:
     """A node that does nothing but take work, of which there is always more."""
     worker.settings |= {"LIENWORKER_MAX_WAITING": "100000", "LIENWORKER_TASK_EXPIRY": "50000"}
     worker.settings["LIENWORKER_LOG_LEVEL"] = "warning"  # nobody reads its log
+    assert worker.cli("init").returncode == 0
     assert worker.cli("pause", "--fetch").returncode == 0
     place = {"state": "XX", "county": "Juniper"}
     gateway.enqueue(
