@@ -152,7 +152,7 @@ year: install  ## Put 200,000 tasks through one folder with retention at its min
 bench-parse: install  ## Measure the parsers against a bare parsel script on the same pages
 	$(BIN)/python -m benchmarks.parsing
 
-bench-hostile: install  ## Measure what hostile pages of up to 16 MB cost, each kind alone and 64 at once
+bench-hostile: install  ## Measure what hostile pages of up to 16 MB cost, each kind alone and 64 at once, stored and fetched
 	$(BIN)/python -m benchmarks.hostile
 	$(BIN)/python -m benchmarks.hostile --megabytes 3
 

@@ -99,9 +99,9 @@ class RefusedError(OSError, LienworkerError):
 
 
 def as_value(error: E) -> E:
-    """Return the error as something to keep: without the frames that it came through, which hold whole pages.
+    """Return the error without the frames that it passed through, which hold whole pages; for an error to be kept.
 
-    A frame that keeps an error which came through it is a cycle besides, and the collector may take minutes to find it.
+    A frame that keeps such an error is also part of a cycle, and the garbage collector may take minutes to find it.
     """
     error.__traceback__ = error.__context__ = error.__cause__ = None
     return error

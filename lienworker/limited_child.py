@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from lienworker.errors import PageError, ShortageError
+from lienworker.large_blocks import return_free_memory
 from lienworker.limited import MOST_ANSWER
 from lienworker.parent_watch import watch_parent
 
@@ -50,10 +51,12 @@ def main() -> None:
     while (request := _next_request(jobs)) is not None:
         _limit_cpu(cpu_seconds)
         facts, payload = _answer(request, jobs.read(request["bytes"]))
+        return_free_memory()  # the parent has to build the record, and the two of us share a limit
         facts |= {"log": lines.lines, "bytes": len(payload)}
         answers.write(json.dumps(facts).encode() + b"\n")
         answers.write(payload)
         answers.flush()
+        payload = b""
         lines.lines = []
 
 

@@ -41,10 +41,14 @@ class Contender:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run came to. CPU is of the contender's processes, not of the site, and without their start."""
+    """What one run came to. CPU is of the contender's processes, not of the site, and without their start.
+
+    That of a Gateway beside it is counted apart: it is no part of the contender, but has the same cores.
+    """
 
     pages_per_second: float
     cpu_ms: float
+    gateway_cpu_ms: float
     seconds: float
     asked_twice: int
     #: What the site was asked for: when, which page, of which host.
@@ -122,10 +126,13 @@ def measure(contender: Contender, site: str, pages: int, where: Path) -> Run:
     log = json.loads(ask(site, "/log"))
     seconds, counted = finished - started, done_at_last - done
     asked_twice = len(log) - len({(path, host) for _, path, host in log})
-    return Run(counted / seconds, 1000 * (after - before) / counted, seconds, asked_twice, log)
+    own, gateway = (1000 * (late - early) / counted for early, late in zip(before, after, strict=True))
+    return Run(counted / seconds, own, gateway, seconds, asked_twice, log)
 
 
-def _wait(process: subprocess.Popen[bytes], database: Path, count: str, pages: int) -> tuple[float, int, float]:
+def _wait(
+    process: subprocess.Popen[bytes], database: Path, count: str, pages: int
+) -> tuple[float, int, tuple[float, float]]:
     """Until so many pages are done; gives when that was, how many were, and the CPU time that it took."""
     deadline = time.monotonic() + _LONGEST
     connection: sqlite3.Connection | None = None
@@ -141,16 +148,20 @@ def _wait(process: subprocess.Popen[bytes], database: Path, count: str, pages: i
     raise SystemExit(f"{process.args!r} was not done after {_LONGEST:.0f} s")
 
 
-def _cpu_seconds(process: subprocess.Popen[bytes]) -> float:
-    """Of all its processes, those that have ended included where their parent has waited for them."""
-    total = 0.0
+def _cpu_seconds(process: subprocess.Popen[bytes]) -> tuple[float, float]:
+    """Of all its processes, those that have ended included where their parent has waited; the Gateway's apart."""
+    own = gateway = 0.0
     with contextlib.suppress(psutil.Error):
         root = psutil.Process(process.pid)
         for each in [root, *root.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):
                 times = each.cpu_times()
-                total += times.user + times.system + times.children_user + times.children_system
-    return total
+                used = times.user + times.system + times.children_user + times.children_system
+                if "gateway" in each.cmdline():
+                    gateway += used
+                else:
+                    own += used
+    return own, gateway
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -179,7 +179,8 @@ def write(name: str) -> Iterator[None]:
             close()
         raise
     failpoint(name, "after_commit")
-    for act in _thread.afterwards:
+    acts, _thread.afterwards = _thread.afterwards, []  # kept no longer than needed: they may hold records of 16 MB
+    for act in acts:
         act()
 
 

@@ -32,7 +32,7 @@ from lienworker.outbox.outcomes import (
 )
 from lienworker.outbox.relay import Lane
 from lienworker.outbox.rows import Claimed
-from lienworker.outbox.states import State, Topic
+from lienworker.outbox.states import NEVER_SENDABLE, State, Topic, sql_list
 from lienworker.store import results
 from lienworker.store.pages import PAGE
 
@@ -43,6 +43,8 @@ ENDPOINTS: dict[str, str] = {Topic.UPLOAD_RAW: "raw", Topic.UPLOAD_RESULT: "resu
 _OUTAGES = ("down", "reset", "timeout", "server_error", "garbage", "failed", "unexpected", "missing", "redirected")
 #: What our own waits after a failure amount to at most.
 _LONGEST_WAIT_MS = 400_000
+
+_NEVER_SENDABLE = sql_list(NEVER_SENDABLE)
 
 #: So many rows are work for one process; the next one helps when more are waiting.
 _FOR_ONE = 250
@@ -140,6 +142,22 @@ def waiting_for(endpoint: str) -> int:
     return sum(int(one_row(sql, (topic,))[0]) for topic, place in ENDPOINTS.items() if place == endpoint)
 
 
+def undelivered() -> int:
+    """Return how many tasks have an outcome that the Gateway should have and has not: waiting, in hand or parked.
+
+    What can never be sent is none of them: its task was failed there.
+    """
+    sql = (
+        "SELECT coalesce(sum(n), 0) FROM tally WHERE kind = 'outbox' AND topic IN ('upload_result', 'report_failure')"
+        " AND state IN ('waiting', 'leased', 'parked')"
+    )
+    given_up = (
+        "SELECT coalesce(sum(n), 0) FROM set_aside WHERE state = 'parked'"
+        f" AND topic IN ('upload_result', 'report_failure') AND reason IN {_NEVER_SENDABLE}"
+    )
+    return int(one_row(sql)[0]) - int(one_row(given_up)[0])
+
+
 def is_open(topic: str) -> bool:
     """Whether the breaker of a lane holds it back."""
     return breaker.gate(ENDPOINTS[topic]) is not Gate.CLOSED
@@ -192,7 +210,7 @@ def _say_group(topic: str, reason: str, mark: str, sample: Parked, n: int) -> No
         topic,
         reason,
         sample.row.task_id,
-        sample.words,
+        sample.words.rstrip("."),
         mark,
         extra=about_task("parked", sample.row.task_id, topic, reason=reason),
     )
@@ -340,7 +358,7 @@ def _next_due(topic: str) -> int | None:
     return None if due is None else max(due, breaker.next_probe(ENDPOINTS[topic]) or 0)
 
 
-# What the database knows of the order within a parcel; `steps.upload.order` has the rule.
+# What the database knows of the order within a parcel; `steps.upload.result` has the rule.
 
 
 #: How long a result waits behind a newer one of its parcel before it is looked at again.

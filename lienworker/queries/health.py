@@ -11,20 +11,12 @@ from lienworker.maintenance.disk_limits import Room, free_files, free_where_page
 from lienworker.outbox.breaker import breakers
 from lienworker.outbox.leases import living
 from lienworker.outbox.pauses import pauses
-from lienworker.outbox.uploads import ENDPOINTS
+from lienworker.outbox.uploads import ENDPOINTS, undelivered
 from lienworker.queries.formatting import at, cut, in_our_words, number, seconds
 from lienworker.queries.lists import overdue_hosts
 from lienworker.queries.outbox import uploads_held
 from lienworker.settings import Settings
-from lienworker.store.counts import (
-    OUTBOX_STATES,
-    by_minute,
-    outbox_counts,
-    sums,
-    task_counts,
-    this_minute,
-    undelivered,
-)
+from lienworker.store.counts import OUTBOX_STATES, by_minute, outbox_counts, sums, task_counts, this_minute
 from lienworker.store.damage import known_damage
 from lienworker.store.heartbeats import ACKNOWLEDGED, last_heartbeat
 from lienworker.store.history import paused_places

@@ -30,13 +30,14 @@ from lienworker.outbox.leases import WorkerLease, is_held_by, turn
 from lienworker.outbox.outcomes import close_again, report_failure
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import register_in_transaction
+from lienworker.outbox.uploads import undelivered
 from lienworker.platforms import Registry, Target
 from lienworker.steps.in_flight import OnLoop
 from lienworker.steps.lane import short_switch_interval
 from lienworker.steps.platform_rotation import PlatformRotation
 from lienworker.steps.upload.apply import close_after_poll, failure_of, record_change, settle_polls
 from lienworker.store import tasks
-from lienworker.store.counts import task_counts, undelivered
+from lienworker.store.counts import task_counts
 from lienworker.store.tasks import NewTask
 
 #: How long a turn lasts before it is handed on through Redis, s.

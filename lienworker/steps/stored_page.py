@@ -1,6 +1,6 @@
-"""A stored page parsed in the process with limits, which reads the file itself: the worker never has the page in hand.
+"""Parsing a stored page in the process with limits, which reads the file itself: the worker never holds the page.
 
-A page of 16 MB costs its reader as much again to put together. The worker has the pages in the air to hold, too.
+Reading a page of 16 MB takes twice its size, and the worker has to hold the pages in flight, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def parse_stored(root: Path, registry: Registry, record: PageRecord, target: Tar
 
 
 def parse_stored_job(about: dict[str, Any], _: bytes) -> bytes:
-    """`parse_stored` on the other side."""
+    """Do what `parse_stored` asks for, in the child."""
     try:
         body = read_page(Path(about["path"]), about["sha256"])
     except StoreError as problem:
@@ -35,5 +35,5 @@ def parse_stored_job(about: dict[str, Any], _: bytes) -> bytes:
 
 
 def damaged(problem: StoreError) -> PageError:
-    """Return what a stored page that cannot be read is to its task: it may be fetched again."""
+    """Return the failure of a task whose stored page cannot be read; the page may be fetched again."""
     return PageError("raw_page_damaged", str(problem), retryable=True)

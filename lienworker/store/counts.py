@@ -26,15 +26,6 @@ def outbox_counts(topic: str | None = None) -> dict[str, int]:
     return {state: found.get(state, 0) for state in OUTBOX_STATES}
 
 
-def undelivered() -> int:
-    """Return how many tasks have an outcome that the Gateway should have and has not: waiting, under way or parked."""
-    sql = (
-        "SELECT coalesce(sum(n), 0) FROM tally WHERE kind = 'outbox' AND topic IN ('upload_result', 'report_failure')"
-        " AND state IN ('waiting', 'leased', 'parked')"
-    )
-    return int(one_row(sql)[0])
-
-
 def ended_since(status: str, ms: int) -> int:
     """Return how many tasks have ended with this status since `ms`."""
     sql = "SELECT count(*) FROM tasks INDEXED BY tasks_by_end WHERE completed_at > ? AND status = ?"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -260,3 +261,17 @@ def test_a_full_disk_is_named_by_its_own_words(folder: DataFolder) -> None:
     execute("PRAGMA max_page_count = 1000000")
     fill()
     assert one_row("SELECT length(value) FROM facts WHERE name = 'large'") == (1_000_000,)
+
+
+def test_what_is_done_after_a_commit_is_not_held_any_longer(folder: DataFolder) -> None:
+    """A log line of a list refers to its record, and the next transaction of the thread may be far off."""
+
+    class Large:
+        pass
+
+    large = Large()
+    is_alive = weakref.ref(large)
+    with write("test"):
+        after_commit(lambda kept=large: None)
+    del large
+    assert is_alive() is None

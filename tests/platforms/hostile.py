@@ -110,4 +110,9 @@ PAGES: dict[str, Callable[[int], bytes]] = {
     "csv of returns": lambda size: b"Parcel ID,Owner,Face Amount\r" + b"1,A,2\r" * (size // 6),
     "bytes that are no letters": lambda size: b"<p>" + b"\xff\xfe\x80" * (size // 3),
     "utf-7 tags": lambda size: b"<meta charset=utf-7>" + b"+ADwAYgA-" * (size // 9),
+    # As many as give a record: about 14 MB of it.
+    "csv that is a list": lambda size: (
+        b"Parcel ID,Owner,Face Amount\n"
+        + b"".join(b"%07d,OWNER %d,12.00\n" % (n, n) for n in range(min(60_000, size // 25)))
+    ),
 }

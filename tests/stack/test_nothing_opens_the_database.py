@@ -57,6 +57,7 @@ COMMANDS: dict[str, list[str] | None] = {
     "platforms list": [],
     "platforms new": None,
     "platforms parse": ["{base}/page.html"],
+    "platforms score": None,  # reads a folder of pages and no data folder
     "purge": ["--older-than", "0", "--yes"],
     "reparse": [],
     "restore": ["{base}/b.tar", "--force"],

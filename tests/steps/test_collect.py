@@ -231,6 +231,17 @@ def test_what_is_not_delivered_takes_up_room(tmp_path: Path, gateway: ReferenceG
         assert "no work is taken" not in health_words(here)
 
 
+def test_what_can_never_be_sent_takes_up_no_room(tmp_path: Path, gateway: ReferenceGateway) -> None:
+    gateway.enqueue(*(wire(f"t-{n}", target={**PLACE, "county": None}, priority=1 + n % 4) for n in range(20)))
+    with desk(tmp_path / "data", gateway, LIENWORKER_MAX_WAITING="10") as here:
+        for _ in range(2):
+            here.collect()
+            here.scrape_waiting()
+            here.upload_until()
+        assert here.states("upload_result") == {"parked": 20}
+    assert {record.state for record in gateway.state.tasks.values()} == {"failed"}
+
+
 def health_words(here: Desk) -> str:
     return judge(here.runtime.settings, facts_of(here.runtime.folder)).words
 

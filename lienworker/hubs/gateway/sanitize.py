@@ -163,7 +163,7 @@ def _key(name: str, value: object, limit: int, changes: list[str]) -> str:
         raise _UnfitError("key_not_text", f"{name} is {_type(value)}, not text.")
     if len(value) > limit:
         raise _UnfitError("key_too_long", f"{name} has {len(value)} characters; the Gateway takes {limit}.")
-    if "\0" in value or _SURROGATE.search(value):
+    if "\0" in value or (not value.isascii() and _SURROGATE.search(value)):
         raise _UnfitError("key_not_storable", f"{name} has a character that no database stores.")
     return value
 

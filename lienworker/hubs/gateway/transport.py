@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import os
 import re
 import threading
 from collections import Counter
@@ -198,9 +197,8 @@ class UploadForm:
         return len(self.head) + size + len(self.tail)
 
 
-def upload_form(name: str, metadata: str) -> UploadForm:
-    """Return a form with the two fields that the Gateway wants. No file has its boundary in it: nobody can guess it."""
-    mark = os.urandom(16).hex()
+def upload_form(name: str, metadata: str, mark: str) -> UploadForm:
+    """Return a form with the two fields that the Gateway wants. No file may have `mark`, the boundary, in it."""
     head = (
         f'--{mark}\r\nContent-Disposition: form-data; name="metadata"\r\nContent-Type: application/json\r\n\r\n'
         f'{metadata}\r\n--{mark}\r\nContent-Disposition: form-data; name="file"; filename="{_quoted(name)}"\r\n'

@@ -333,7 +333,8 @@ BATCHES: tuple[BatchLine, ...] = (
 
 def decide(group: Group, known: Known) -> Verdict:
     """Return what happens to rows, batch and breaker, given what was known of the endpoint before."""
-    lines = [_row_line(answer, group, known.successes + _taken(group)) for answer in group.answers]
+    successes = known.successes + _taken(group)
+    lines = [_row_line(answer, group, successes) for answer in group.answers]
     if any(line.history is History.SAME_AGAIN for line in lines):
         # What is known of the row explains the failure, so it is no news of the endpoint.
         breaker = BreakerVerdict(BreakerAction.PROBE_AGAIN, is_answered=False, known=None)
