@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from openpyxl import load_workbook
 
 from lienworker.cli import cli as lienworker
+from lienworker.store.pending import show_undelivered
 from lienworker.testing.gateway import ReferenceGateway
 from tests.harness.in_process import Desk
 from tests.harness.on_demand import gateway, here
@@ -153,6 +154,7 @@ def test_tasks_are_found_by_import_time_and_county_without_case(cli: Any) -> Non
 @pytest.mark.usefixtures("two")
 def test_a_folder_of_result_files_and_each_export_can_be_analyzed(cli: Any, here: Desk) -> None:
     whole = json.loads(cli("analyze", "--json").output)
+    show_undelivered(here.runtime.folder, "", is_last=True)  # on demand, files are made when results are late
     places = [str(here.runtime.folder.pending), str(here.runtime.folder.root)]
     for name in ("a.csv", "a.json.gz", "a.jsonl"):
         exported(cli, name)

@@ -8,8 +8,8 @@ import pytest
 
 from lienworker.db.database import all_rows
 from lienworker.platforms.core.doubts import Doubt
-from lienworker.queries.filters import TaskFilter, find_results
-from lienworker.queries.lists import list_results
+from lienworker.queries.filters import TaskFilter
+from lienworker.queries.lists import each_result, list_results
 from lienworker.steps.ranges import ENOUGH, Ranges, out_of_range, sizes_of, take_in
 from lienworker.store.history import Place, ranges_of
 from lienworker.store.pending import item
@@ -66,7 +66,7 @@ def _owned_by(owner: str) -> str:
 def test_a_doubt_is_stored_beside_the_record_and_changes_nothing(shelf: Shelf) -> None:
     shelf.add("Marsh", {"fine": page(1), "odd": _owned_by("go() { return }")})
     shelf.work()
-    stored = {row["data"]["owner_name"]: row for row in find_results(TaskFilter())}
+    stored = {row["data"]["owner_name"]: row for row in each_result(TaskFilter())}
     assert stored["OTTER NO 1"]["doubts"] == []
     odd = stored["go() { return }"]
     assert odd["doubts"] == [Doubt("code_in_text", "owner_name", "go() { return }")._asdict()]
@@ -89,7 +89,7 @@ def test_only_the_doubtful_are_listed(shelf: Shelf) -> None:
     shelf.add("Marsh", {str(n): page(n) for n in range(5)} | {"odd": _owned_by("{}")})
     shelf.work()
     wanted = TaskFilter(doubtful=True)
-    assert [row["data"]["owner_name"] for row in find_results(wanted)] == ["{}"]
+    assert [row["data"]["owner_name"] for row in each_result(wanted)] == ["{}"]
     (row,) = list_results(wanted).rows
     assert row["doubts"][0]["check"] == "code_in_text"
     assert len(list_results(TaskFilter()).rows) == 6
@@ -105,7 +105,7 @@ def test_a_parcel_unlike_its_county_is_doubted_and_that_of_another_is_not(shelf:
     for county in ("Marsh", "Heath"):
         shelf.add(county, {"large": large})
     shelf.work()
-    doubtful = list(find_results(TaskFilter(doubtful=True)))
+    doubtful = list(each_result(TaskFilter(doubtful=True)))
     assert [(row["county"], row["doubts"][0]["field"]) for row in doubtful] == [("Marsh", "market_value")]
 
 
