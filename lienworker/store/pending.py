@@ -99,7 +99,7 @@ def show_undelivered(folder: DataFolder, since: str, *, is_last: bool = False) -
 def _try_to_make(folder: DataFolder, task_id: str) -> None:
     """Write a file, if that works: whoever looks after the others must not stop for one, and `heal` tries again."""
     try:
-        _make_again(folder, task_id)
+        make_again(folder, task_id)
     except OSError as problem:
         logger.warning("the file of %s cannot be written: %s", task_id, problem, extra={"action": "pending"})
 
