@@ -110,13 +110,13 @@ def _print_value(name: str, value: Any) -> None:
 
 
 @platforms.command(epilog="Example: lienworker platforms explain page.html --field owner_name")
-@click.argument("source", metavar="FILE_OR_TASK")
+@click.argument("source", metavar="FILE_URL_OR_TASK")
 @click.option("--field", help="Only this field, also where it was not found.")
 @_url_option
 @_target_options
 @json_option
 def explain(source: str, field: str | None, url: str | None, as_json: bool, **where: str | None) -> None:
-    """Say which rule found each field of a page, what it saw, and and where. A task stands for its stored page.
+    """Say which rule found each field of a page, what it saw, and where. A task stands for its stored page.
 
     Of a page that gives no record: why, and what each rule saw of it. Exit 1 then.
     """
@@ -126,7 +126,7 @@ def explain(source: str, field: str | None, url: str | None, as_json: bool, **wh
     from lienworker.platforms.catalog.explain import unused
     from lienworker.platforms.catalog.provenance import names_of, origins_of
 
-    page, target = _load(source, url), _target(url or source, where)
+    page, target = _load_stored(source, url) or _load(source, url), _target(url or source, where)
     platform, record = _read(_registry(), page, target)
     _check_field(field, record)
     clues = [asdict(clue) for clue in clues_of(platform, page, target, record, field)]
@@ -293,19 +293,20 @@ def _load(source: str, url: str | None) -> Page:
 
     if "://" in source:
         return page_from_url(load_settings(), source)
-    return page_from_file(Path(source) if Path(source).exists() else _stored_page(source), url or "")
+    return page_from_file(Path(source), url or "")
 
 
-def _stored_page(name: str) -> Path:
-    """The raw page of a task that goes by this name; the name itself where there is none."""
-    from lienworker.cli.common import open_folder
+def _load_stored(name: str, url: str | None) -> Page | None:
+    """The stored page of the task that goes by this name: its id or its beginning, a parcel id, an address."""
+    from lienworker.cli.common import named_task, open_folder
     from lienworker.data_folder import DataFolder
+    from lienworker.operator.preview import page_from_file
     from lienworker.queries.lists import tasks_called
     from lienworker.store.pages import latest_page
 
     settings = load_settings()
-    if not DataFolder(settings.data_dir).database.exists():
-        return Path(name)
-    folder, found = open_folder(settings), tasks_called(name)
-    page = latest_page(found[0]) if len(found) == 1 else None
-    return folder.root / page.path if page else Path(name)
+    if Path(name).exists() or not DataFolder(settings.data_dir).database.exists():
+        return None
+    folder = open_folder(settings)
+    stored = latest_page(named_task(name)) if tasks_called(name) else None
+    return page_from_file(folder.root / stored.path, url or stored.url) if stored else None
