@@ -17,6 +17,7 @@ from lienworker.cli.output import echo, print_json
 if TYPE_CHECKING:
     from lienworker.platforms import Page, Platform, Registry, Target
     from lienworker.platforms.catalog.score import Score
+    from lienworker.platforms.catalog.skeleton import Start
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SHOWN_PAIRS = 40
@@ -240,14 +241,41 @@ def _print_score(found: Score) -> None:
 @platforms.command(epilog="Example: lienworker platforms new sunny --folder my-platforms")
 @click.argument("name")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=".", help="Where to; here.")
-def new(name: str, folder: Path) -> None:
-    """Begin a platform: a module, a page that it reads, and the test that it has to pass."""
-    from lienworker.platforms.catalog.skeleton import write_skeleton
+@click.option("--from", "source", metavar="FILE_URL_OR_TASK", help="Begin with this page of one parcel.")
+@_url_option
+def new(name: str, folder: Path, source: str | None, url: str | None) -> None:
+    """Begin a platform: a module, a page that it reads, and the test that it has to pass.
 
-    files = write_skeleton(name, folder, _registry().names())
+    With --from the page is yours, and the module has selectors for what `generic` finds on it. Check them: they read
+    this page, and another may look different.
+    """
+    from lienworker.platforms.catalog.skeleton import blank_start, check_name, write_skeleton
+
+    registry = _registry()
+    check_name(name, registry.names())
+    start = _start_from(registry, name, source, url) if source else blank_start(name)
+    files = write_skeleton(name, folder, start)
     echo("Written: " + ", ".join(map(str, files)))
+    if source:
+        n = len([select for select in (*start.fields.values(), *start.tables.values()) if select])
+        echo(f"Proposed: {n} selectors. Without one: {', '.join(start.left) or 'nothing that was found'}.")
+        echo("The page is as the county sent it: put invented people in it before you share it.")
     echo(f"Fill in the selectors of {files[0].name} until `pytest {files[2]}` passes;")
     echo("then set LIENWORKER_PLATFORMS to the folder.")
+
+
+def _start_from(registry: Registry, name: str, source: str, url: str | None) -> Start:
+    from lienworker.errors import PageError
+    from lienworker.platforms.catalog.proposal import propose
+    from lienworker.platforms.catalog.registry import FALLBACK
+    from lienworker.platforms.catalog.skeleton import start_from
+
+    page = _load_stored(source, url) or _load(source, url)
+    try:
+        return start_from(name, page, propose(page, registry.get(FALLBACK)))
+    except PageError as problem:
+        echo(f"No record: {problem.reason}: {problem.detail}.", err=True)
+        sys.exit(1)
 
 
 @platforms.command(epilog="Example: lienworker platforms accept --county Dixie")
