@@ -45,3 +45,6 @@ FROM tasks
 ;;
 -- Results in the order in which they were made: for lists and exports that begin with the newest, or at a time.
 CREATE INDEX results_by_time ON results (scraped_at)
+;;
+-- A task of the Gateway by its address; the id of any other is made from it.
+CREATE INDEX tasks_by_address ON tasks (url) WHERE source = 'gateway'

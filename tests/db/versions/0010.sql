@@ -554,6 +554,7 @@ SELECT rowid AS id, task_id, source, platform, state, county, parcel_id, url, ta
     attempts, reason, last_error, import_id, created_at, updated_at, completed_at
 FROM tasks;
 CREATE INDEX results_by_time ON results (scraped_at);
+CREATE INDEX tasks_by_address ON tasks (url) WHERE source = 'gateway';
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('outbox',9);
 INSERT INTO "sqlite_sequence" VALUES('audit',1);
