@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.web import fill
 
 BAR_SECONDS = 1.0
-_TIMES = 1
+_TIMES = 3
 IMPORT = (
     "INSERT INTO imports (id, name, status, started_at, rows, added)"
     " VALUES (1, 'half.csv', 'done', '2026-01-01T00:00:00.000Z', 500000, 500000)",
