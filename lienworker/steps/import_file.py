@@ -75,8 +75,9 @@ class Tally:
         """Say that results may come to nothing for want of a state and a county, and what to do about it."""
         if not self.placeless:
             return None
+        has = "has" if self.placeless == 1 else "have"
         return (
-            f"{self.placeless:,} of {plural(self.rows, 'row')} have no state or no county, and their addresses do not"
+            f"{self.placeless:,} of {plural(self.rows, 'row')} {has} no state or no county, and the address does not"
             " tell: a Gateway takes no such result, unless its page says where the parcel is."
         )
 
