@@ -51,7 +51,7 @@ class Proposal:
 def propose(page: Page, generic: Platform) -> Proposal:
     """Return selectors for what `generic` finds on the HTML page of a parcel; raise PageError where it finds none."""
     if page.is_json or "<" not in page.text[:2000]:
-        raise InputError("Selectors are for HTML; this page is none. `lienworker platforms parse` shows what is in it.")
+        raise InputError("Selectors are for HTML, and this page is none.")
     page.under_limits = True  # somebody waits for it, and can stop it
     record = {name: value for name, value in generic.parse(page, Target()).items() if name in CANONICAL}
     if "parcels" in record:
