@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
     from lienworker.intake.rows import Reject
     from lienworker.settings import Settings
     from lienworker.steps.import_file import How, Importer, Tally
+    from lienworker.store.tasks import NewTask
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SHOWN_REJECTS = 10
+_SHOWN_ROWS = 3
 
 _OPTIONS = [
     click.option("--platform", help="Platform of rows that do not name one."),
@@ -25,7 +28,10 @@ _OPTIONS = [
     click.option("--county", help="County of rows that do not name one."),
     click.option("--queue", type=click.Choice(["urgent", "default"]), help="Queue of rows that do not name one."),
     click.option("--priority", type=click.IntRange(1, 4), help="Priority of rows that do not name one; 1 is first."),
-    click.option("--format", "file_format", type=click.Choice(["csv", "json", "jsonl", "txt"]), help="Not by name."),
+    click.option("--format", type=click.Choice(["csv", "json", "jsonl", "txt"]), help="Format, not by name."),
+    click.option("--encoding", help="Encoding of the text, such as windows-1252 (default: UTF-8)."),
+    click.option("--sheet", help="Sheet of a workbook (default: the one with parcels)."),
+    click.option("--header-row", type=click.IntRange(1, 1000), help="Row of the header, counted from 1."),
     click.option(
         "--batch-size", default=100, show_default=True, type=click.IntRange(1, 100_000), help="Rows a transaction."
     ),
@@ -43,14 +49,14 @@ def intake_options(function: F) -> F:
 
 
 def how_of(options: dict[str, Any]) -> How:
-    from lienworker.intake import Defaults
+    from lienworker.intake import Defaults, Layout
     from lienworker.intake.fields import check_fields, parse_choice
     from lienworker.steps.import_file import How
 
     defaults = Defaults(*(options[name] for name in ("platform", "state", "county", "queue", "priority")))
     chosen = check_fields(dict(map(parse_choice, options["maps"])))
-    form, size = options["file_format"], options["batch_size"]
-    return How(defaults, form, size, options["refresh"], options["strict"], chosen)
+    layout = Layout(*(options[name] for name in ("format", "encoding", "sheet", "header_row")))
+    return How(defaults, layout, options["batch_size"], options["refresh"], options["strict"], chosen)
 
 
 @click.command("import", epilog="Example: lienworker import parcels.csv --queue urgent --batch-size 100 --dry-run")
@@ -58,7 +64,7 @@ def how_of(options: dict[str, Any]) -> How:
 @intake_options
 @click.option("--dry-run", is_flag=True, help="Read and check, but touch nothing.")
 def import_(file: str, dry_run: bool, **options: Any) -> None:
-    """Import parcels from FILE: CSV, JSON, JSONL or TXT, also gzipped; - is standard input.
+    """Import parcels from FILE: CSV, Excel, ODS, JSON, JSONL or TXT, also zipped; - is standard input.
 
     A row needs a url, or platform, state, county and parcel_id. Bad rows go to a rejects file with line and reason and
     do not stop the rest. The same file again adds nothing. Exit 1 if rows were rejected.
@@ -112,7 +118,7 @@ def _warn(importer: Importer) -> None:
 def _try_out(settings: Settings, file: str, how: How) -> Tally:
     from lienworker.data_folder import DataFolder
     from lienworker.db.database import connect
-    from lienworker.store.tasks import known_ids
+    from lienworker.store.tasks import NewTask, known_ids
     from lienworker.trust import refuse_untrusted
 
     database = DataFolder(settings.data_dir).database
@@ -121,12 +127,14 @@ def _try_out(settings: Settings, file: str, how: How) -> Tally:
     if database.exists() and database.stat().st_size:
         connect(database)
         is_known = known_ids
-    shown: list[Reject] = []
+    rejected, rows = count(), count()
 
-    def note(reject: Reject) -> None:
-        if len(shown) < _SHOWN_REJECTS:
-            shown.append(reject)
-            echo(f"line {reject.line}: {reject.reason}: {reject.detail}", err=True)
+    def note(item: NewTask | Reject) -> None:
+        if isinstance(item, NewTask):
+            if next(rows) < _SHOWN_ROWS:
+                echo(f"Row: {_shown(item)}", err=True)
+        elif next(rejected) < _SHOWN_REJECTS:
+            echo(f"line {item.line}: {item.reason}: {item.detail}", err=True)
 
     _show_mapping(file, how)
     importer = _importer(settings, file, how)
@@ -137,12 +145,19 @@ def _try_out(settings: Settings, file: str, how: How) -> Tally:
     return tally
 
 
+def _shown(task: NewTask) -> str:
+    """A row as it would be imported."""
+    facts = {"platform": task.platform, "state": task.state, "county": task.county, "parcel_id": task.parcel_id}
+    facts |= {"url": task.url, **task.target}
+    return ", ".join(f"{name} = {value!r}" for name, value in facts.items() if value)
+
+
 def _show_mapping(file: str, how: How) -> None:
     """Which column is taken for what. Standard input can be read only once, so it is not looked at before."""
     from lienworker.intake.fields import resolve_mapping
     from lienworker.intake.read import header_of
 
-    header = None if file == "-" else header_of(file, how.format, how.mapping)
+    header = None if file == "-" else header_of(file, how.layout, how.mapping)
     if header is None:
         return
     taken = resolve_mapping(header, how.mapping, file)
