@@ -27,11 +27,13 @@ _OPTIONS = [
     click.option("--state", help="State of rows that do not name one."),
     click.option("--county", help="County of rows that do not name one."),
     click.option("--queue", type=click.Choice(["urgent", "default"]), help="Queue of rows that do not name one."),
-    click.option("--priority", type=click.IntRange(1, 4), help="Priority of rows that do not name one; 1 is first."),
+    click.option("--priority", type=click.IntRange(1, 4), metavar="1-4", help="Priority of rows that do not name one."),
     click.option("--format", type=click.Choice(["csv", "json", "jsonl", "txt"]), help="Format, not by name."),
-    click.option("--encoding", help="Encoding of the text, such as windows-1252 (default: UTF-8)."),
-    click.option("--sheet", help="Sheet of a workbook (default: the one with parcels)."),
-    click.option("--header-row", type=click.IntRange(1, 1000), help="Row of the header, counted from 1."),
+    click.option("--encoding", help="Of the text (default: UTF-8)."),
+    click.option("--sheet", help="Of a workbook, if it has several lists."),
+    click.option(
+        "--header-row", type=click.IntRange(1, 1000), metavar="ROW", help="Where the header is, counted from 1."
+    ),
     click.option(
         "--batch-size", default=100, show_default=True, type=click.IntRange(1, 100_000), help="Rows a transaction."
     ),
