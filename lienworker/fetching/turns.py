@@ -71,6 +71,8 @@ class Turns:
         self._first = first
         self._now: Turn | None = None
         self._missed = 0
+        #: Whether a request was sent: until then the host knows nothing of this fetch.
+        self.were_used = False
 
     def forfeit(self) -> None:
         """Give up the turn: the host's rules were just learned, and a turn booked before may be too early."""
@@ -107,6 +109,7 @@ class Turns:
             self._now = await self._pacer.book(turn.host, turn, None)
             if self._now.at - _clock() > _FAR:
                 return False
+        self.were_used = True
         return True
 
 
