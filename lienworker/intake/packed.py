@@ -33,7 +33,7 @@ _HARMLESS = 16 << 20
 _WORKBOOK_LIMITS = Limits(cpu_seconds=9, wall_seconds=60.0, memory_bytes=340 << 20)
 _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _TABLES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", *_WORKBOOKS)
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
+BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def _copy(blocks: Iterator[bytes], copy: IO[bytes], name: str) -> bytes:
 def _opened(copy: IO[bytes], name: str) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(copy)
-    except _BROKEN as error:
+    except BROKEN_ARCHIVE as error:
         raise InputError(f"{name} is a damaged zip archive or workbook ({error}); get it again") from None
 
 
@@ -105,13 +105,13 @@ class _Member:
             raise InputError(f"{self._name} is protected with a password; unpack it yourself")
         try:
             self._stream = archive.open(info)
-        except _BROKEN as error:
+        except BROKEN_ARCHIVE as error:
             raise self._damaged(error) from None
 
     def read(self, size: int = -1) -> bytes:
         try:
             block = self._stream.read(self._most + 1 if size < 0 else size)
-        except _BROKEN as error:
+        except BROKEN_ARCHIVE as error:
             raise self._damaged(error) from None
         self._given += len(block)
         if self._given > self._most:

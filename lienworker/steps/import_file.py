@@ -56,14 +56,14 @@ class Tally:
         self.filled += len(registered.filled.task_ids)
         self.released += registered.filled.released
 
-    def in_words(self) -> str:
+    def in_words(self, what: str = "row") -> str:
         parts = [f"{self.added:,} new", f"{self.known:,} already known"]
         parts += [f"{self.refreshed:,} to be refreshed"] if self.refreshed else []
         parts += [f"{self.rejected:,} rejected"] if self.rejected else []
         parts += [f"{self.lifted:,} moved to the queue urgent"] if self.lifted else []
         parts += [f"{self.filled:,} learned their state, county or parcel id"] if self.filled else []
         parts += [f"{self.released:,} parked results can be delivered now"] if self.released else []
-        return f"{plural(self.rows, 'row')}: {', '.join(parts)}; {self._queues()}"
+        return f"{plural(self.rows, what)}: {', '.join(parts)}; {self._queues()}"
 
     def _queues(self) -> str:
         good = self.rows - self.rejected
@@ -95,6 +95,8 @@ class How:
 
 class Importer:
     """One import of one file. `tally` is accurate at any moment, also after an error."""
+
+    unit = "row"
 
     def __init__(self, registry: Registry, source: str | Path | BinaryIO, name: str, how: How) -> None:
         self.name = name
