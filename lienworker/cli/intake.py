@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from lienworker.cli.common import load_settings, make_folder, refuse_unknown_platform, warn_of_unknown_settings
 from lienworker.cli.output import echo
+from lienworker.text_safety import plural
 
 if TYPE_CHECKING:
+    from lienworker.data_folder import DataFolder
     from lienworker.intake.rows import Reject
     from lienworker.settings import Settings
     from lienworker.steps.import_file import How, Importer, Tally
+    from lienworker.steps.import_pages import PageImporter
+    from lienworker.store.tasks import NewTask
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SHOWN_REJECTS = 10
+_SHOWN_ROWS = 3
 
 _OPTIONS = [
     click.option("--platform", help="Platform of rows that do not name one."),
     click.option("--state", help="State of rows that do not name one."),
     click.option("--county", help="County of rows that do not name one."),
     click.option("--queue", type=click.Choice(["urgent", "default"]), help="Queue of rows that do not name one."),
-    click.option("--priority", type=click.IntRange(1, 4), help="Priority of rows that do not name one; 1 is first."),
-    click.option("--format", "file_format", type=click.Choice(["csv", "json", "jsonl", "txt"]), help="Not by name."),
+    click.option("--priority", type=click.IntRange(1, 4), metavar="1-4", help="Priority of rows that do not name one."),
+    click.option("--format", type=click.Choice(["csv", "json", "jsonl", "txt"]), help="Format, not by name."),
+    click.option("--encoding", help="Of the text (default: UTF-8)."),
+    click.option("--sheet", help="Of a workbook, if it has several lists."),
+    click.option(
+        "--header-row", type=click.IntRange(1, 1000), metavar="ROW", help="Where the header is, counted from 1."
+    ),
     click.option(
         "--batch-size", default=100, show_default=True, type=click.IntRange(1, 100_000), help="Rows a transaction."
     ),
     click.option("--map", "maps", multiple=True, metavar="FIELD=COLUMN", help='Such as parcel_id="Parcel ID"; repeat.'),
-    click.option("--refresh", is_flag=True, help="Scrape known parcels again; unchanged pages go no further."),
+    click.option("--refresh", is_flag=True, help="Scrape known parcels again."),
     click.option("--strict", is_flag=True, help="Stop at the first bad row."),
 ]
 
@@ -43,30 +54,34 @@ def intake_options(function: F) -> F:
 
 
 def how_of(options: dict[str, Any]) -> How:
-    from lienworker.intake import Defaults
+    from lienworker.intake import Defaults, Layout
     from lienworker.intake.fields import check_fields, parse_choice
     from lienworker.steps.import_file import How
 
     defaults = Defaults(*(options[name] for name in ("platform", "state", "county", "queue", "priority")))
     chosen = check_fields(dict(map(parse_choice, options["maps"])))
-    form, size = options["file_format"], options["batch_size"]
-    return How(defaults, form, size, options["refresh"], options["strict"], chosen)
+    layout = Layout(*(options[name] for name in ("format", "encoding", "sheet", "header_row")))
+    return How(defaults, layout, options["batch_size"], options["refresh"], options["strict"], chosen)
 
 
-@click.command("import", epilog="Example: lienworker import parcels.csv --queue urgent --batch-size 100 --dry-run")
+@click.command("import", epilog="Example: lienworker import parcels.csv --queue urgent --dry-run")
 @click.argument("file")
 @intake_options
 @click.option("--dry-run", is_flag=True, help="Read and check, but touch nothing.")
 def import_(file: str, dry_run: bool, **options: Any) -> None:
-    """Import parcels from FILE: CSV, JSON, JSONL or TXT, also gzipped; - is standard input.
+    """Import parcels from FILE: CSV, Excel, ODS, JSON, JSONL or TXT, also zipped; - is standard input. Or pages that
+    you saved: HAR, WARC, MHTML, HTML, or a folder of them.
 
     A row needs a url, or platform, state, county and parcel_id. Bad rows go to a rejects file with line and reason and
     do not stop the rest. The same file again adds nothing. Exit 1 if rows were rejected.
     """
+    from lienworker.intake.saved import is_saved
+
     settings = load_settings()
     warn_of_unknown_settings()
     how = how_of(options)
-    tally = _try_out(settings, file, how) if dry_run else import_file(settings, file, how).tally
+    try_out = _try_pages if is_saved(file) else _try_out
+    tally = try_out(settings, file, how) if dry_run else import_file(settings, file, how).tally
     sys.exit(1 if tally.rejected else 0)
 
 
@@ -78,14 +93,14 @@ def bulk() -> None:
 bulk.add_command(import_)
 
 
-def import_file(settings: Settings, file: str, how: How, stop: object = None) -> Importer:
-    """Imports with a word about the outcome; `stop` ends it between two transactions when it turns true."""
+def import_file(settings: Settings, file: str, how: How, stop: object = None) -> Importer | PageImporter:
+    """Import a list, or saved pages, with a word about the outcome; `stop` ends it between two transactions."""
     from lienworker.intake import RejectsFile
     from lienworker.maintenance.disk_limits import watch_import
 
     folder = make_folder(settings)
     check_room = watch_import(folder, settings)
-    importer = _importer(settings, file, how)
+    importer = _page_importer(settings, folder, file, how) or _importer(settings, file, how)
     rejects = RejectsFile.of_import(folder.rejects, importer.name)
 
     def look(_tally: Tally) -> None:
@@ -94,14 +109,14 @@ def import_file(settings: Settings, file: str, how: How, stop: object = None) ->
         check_room()
 
     importer.run(rejects, look)
-    echo(importer.tally.in_words(), err=True)
+    echo(importer.tally.in_words(importer.unit), err=True)
     if rejects.count:
         echo(rejects.in_words(), err=True)
     _warn(importer)
     return importer
 
 
-def _warn(importer: Importer) -> None:
+def _warn(importer: Importer | PageImporter) -> None:
     """Say what cannot be delivered as it is, and the two ways to put it right."""
     if words := importer.tally.warning():
         echo(f"Warning: {words}", err=True)
@@ -109,10 +124,36 @@ def _warn(importer: Importer) -> None:
         echo(f"Name them with --state and --county (the same import again does it), or later: {again}.", err=True)
 
 
+def _try_pages(settings: Settings, file: str, how: How) -> Tally:
+    """Count the saved pages of a file, and show what would be rejected and the first of the others."""
+    from pathlib import Path
+
+    from lienworker.intake.rows import Reject
+    from lienworker.intake.saved import read_saved
+    from lienworker.platforms import registry_with
+    from lienworker.steps.import_file import Tally
+    from lienworker.steps.import_pages import task_of
+
+    registry = registry_with(settings.platforms_folder)
+    refuse_unknown_platform(registry, how.defaults.platform)
+    tally = Tally()
+    for item in read_saved(Path(file), int(settings.max_page_mb * 1_000_000)):
+        tally.rows += 1
+        if isinstance(item, Reject):
+            tally.rejected += 1
+            if tally.rejected <= _SHOWN_REJECTS:
+                echo(f"page {item.line}: {item.reason}: {item.detail}", err=True)
+        elif tally.rows - tally.rejected <= _SHOWN_ROWS:
+            echo(f"Page: {_shown(task_of(registry, item, how.defaults))}", err=True)
+    usable = f"{plural(tally.rows, 'page')}, {tally.rejected:,} of them rejected"
+    echo(f"{usable} (dry run: nothing was touched)", err=True)
+    return tally
+
+
 def _try_out(settings: Settings, file: str, how: How) -> Tally:
     from lienworker.data_folder import DataFolder
     from lienworker.db.database import connect
-    from lienworker.store.tasks import known_ids
+    from lienworker.store.tasks import NewTask, known_ids
     from lienworker.trust import refuse_untrusted
 
     database = DataFolder(settings.data_dir).database
@@ -121,12 +162,14 @@ def _try_out(settings: Settings, file: str, how: How) -> Tally:
     if database.exists() and database.stat().st_size:
         connect(database)
         is_known = known_ids
-    shown: list[Reject] = []
+    rejected, rows = count(), count()
 
-    def note(reject: Reject) -> None:
-        if len(shown) < _SHOWN_REJECTS:
-            shown.append(reject)
-            echo(f"line {reject.line}: {reject.reason}: {reject.detail}", err=True)
+    def note(item: NewTask | Reject) -> None:
+        if isinstance(item, NewTask):
+            if next(rows) < _SHOWN_ROWS:
+                echo(f"Row: {_shown(item)}", err=True)
+        elif next(rejected) < _SHOWN_REJECTS:
+            echo(f"line {item.line}: {item.reason}: {item.detail}", err=True)
 
     _show_mapping(file, how)
     importer = _importer(settings, file, how)
@@ -137,12 +180,19 @@ def _try_out(settings: Settings, file: str, how: How) -> Tally:
     return tally
 
 
+def _shown(task: NewTask) -> str:
+    """A row as it would be imported."""
+    facts = {"platform": task.platform, "state": task.state, "county": task.county, "parcel_id": task.parcel_id}
+    facts |= {"url": task.url, **task.target}
+    return ", ".join(f"{name} = {value!r}" for name, value in facts.items() if value)
+
+
 def _show_mapping(file: str, how: How) -> None:
     """Which column is taken for what. Standard input can be read only once, so it is not looked at before."""
     from lienworker.intake.fields import resolve_mapping
     from lienworker.intake.read import header_of
 
-    header = None if file == "-" else header_of(file, how.format, how.mapping)
+    header = None if file == "-" else header_of(file, how.layout, how.mapping)
     if header is None:
         return
     taken = resolve_mapping(header, how.mapping, file)
@@ -159,3 +209,18 @@ def _importer(settings: Settings, file: str, how: How) -> Importer:
     registry = registry_with(settings.platforms_folder)
     refuse_unknown_platform(registry, how.defaults.platform)
     return Importer(registry, file, "standard input" if file == "-" else file, how)
+
+
+def _page_importer(settings: Settings, folder: DataFolder, file: str, how: How) -> PageImporter | None:
+    """The importer of saved pages; None where the file is a list of parcels."""
+    from pathlib import Path
+
+    from lienworker.intake.saved import is_saved
+    from lienworker.platforms import registry_with
+    from lienworker.steps.import_pages import PageImporter
+
+    if not is_saved(file):
+        return None
+    registry = registry_with(settings.platforms_folder)
+    refuse_unknown_platform(registry, how.defaults.platform)
+    return PageImporter(folder, registry, Path(file), how, int(settings.max_page_mb * 1_000_000))

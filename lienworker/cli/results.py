@@ -27,8 +27,10 @@ from lienworker.cli.tasks import filter_of
 from lienworker.text_safety import plural
 
 if TYPE_CHECKING:
+    from lienworker.data_folder import DataFolder
     from lienworker.queries.export import Shape
     from lienworker.queries.filters import TaskFilter
+    from lienworker.store.runs import PageFilter
 
 _COLUMNS = ("task_id", "parcel_id", "platform", "county", "owner_name", "property_address", "total_due", "scraped_at")
 
@@ -147,14 +149,38 @@ def _to_standard_output(wanted: TaskFilter, shape: Shape) -> None:
         export_results(lambda: items_to_export(wanted), shape, sys.stdout.buffer)
 
 
-@results.command(epilog="Example: lienworker results archive --compress")
+@results.command(epilog="Example: lienworker results archive --warc pages.warc.gz --county Dixie")
 @click.option("--compress", is_flag=True, help="Make a .tar.gz instead of a .tar.")
-def archive(compress: bool) -> None:
-    """Pack the pending files into one verified archive, and only then remove them."""
-    from lienworker.operator.archive import archive_pending
+@click.option("--warc", type=click.Path(path_type=Path), help="Write the raw pages to this file; remove nothing.")
+@click.option("--platform", help="Only pages of this platform (--warc).")
+@click.option("--county", help="Only pages of this county (--warc).")
+@since_option("pages fetched")
+def archive(compress: bool, warc: Path | None, platform: str | None, county: str | None, since_ms: int | None) -> None:
+    """Pack the pending files into one verified archive, and only then remove them.
 
-    made = archive_pending(open_folder(load_settings()), compress=compress)
+    With --warc: write raw pages as a standard web archive, which other tools read and `lienworker import` takes back.
+    """
+    from lienworker.db.clock import rfc3339
+    from lienworker.operator.archive import archive_pending
+    from lienworker.store.runs import PageFilter
+
+    folder = open_folder(load_settings())
+    if warc is not None:
+        since = rfc3339(since_ms) if since_ms is not None else None
+        _archive_pages(folder, warc, PageFilter(platform, county, since))
+        return
+    made = archive_pending(folder, compress=compress)
     if made is None:
         echo("No pending files: nothing to archive.")
     else:
         echo(f"{plural(made.files, 'pending file')} packed into {made.path}")
+
+
+def _archive_pages(folder: DataFolder, path: Path, wanted: PageFilter) -> None:
+    from lienworker.operator.warc import write_warc
+
+    made = write_warc(folder, path, wanted)
+    echo(f"{plural(made.pages, 'page')} written to {path}")
+    if made.unreadable:
+        echo(f"{plural(len(made.unreadable), 'page')} could not be read; see `lienworker doctor`.", err=True)
+        sys.exit(1)

@@ -1,6 +1,7 @@
-"""Reading files of parcels: CSV, JSON, JSONL and TXT, zipped or not, into rows and rejects.
+"""Reading files of parcels: workbooks, CSV, JSON, JSONL and TXT, zipped or not, into rows and rejects.
 
-    source     bytes, unzipped where they are zipped, to text and lines; lists of URLs
+    source     bytes, unpacked where they are packed, to text and lines; lists of URLs
+    packed     zip archives and workbooks (workbook: a sheet as CSV; number_formats: 00123 as it is shown)
     read       the entry point: which kind of file it is, and its reader
     tables     CSV and its relatives
     jsonfile   JSON and JSONL, over a moving window
@@ -12,6 +13,6 @@ No database and no network in here; the import step stores what is read.
 
 from lienworker.intake.fields import propose_mapping
 from lienworker.intake.read import read_parcels
-from lienworker.intake.rows import Defaults, ParcelRow, Reject, RejectsFile
+from lienworker.intake.rows import Defaults, Layout, ParcelRow, Reject, RejectsFile
 
-__all__ = ["Defaults", "ParcelRow", "Reject", "RejectsFile", "propose_mapping", "read_parcels"]
+__all__ = ["Defaults", "Layout", "ParcelRow", "Reject", "RejectsFile", "propose_mapping", "read_parcels"]

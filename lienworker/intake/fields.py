@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from lienworker.intake.urls import UrlChecker
 
 MAX_ID = 255
 _MAX_MEMO = 4_096
+#: `1.23457E+17`: what a spreadsheet makes of a long id.
+_ROUNDED = re.compile(r"\d(?:\.\d+)?E\+\d\d+")
 _PLATFORM_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
 
 
@@ -98,6 +101,8 @@ def check_parcel_id(value: Any) -> str | None:
     if value.__class__ is str:
         parcel_id: str = value.strip()
         if len(parcel_id) <= MAX_ID and parcel_id.isprintable():
+            if "E+" in parcel_id and _ROUNDED.fullmatch(parcel_id):
+                raise _rounded(parcel_id)
             return parcel_id or None
         _text(value, "parcel_id")
     elif value.__class__ is int:
@@ -107,6 +112,10 @@ def check_parcel_id(value: Any) -> str | None:
     if len(parcel_id) > MAX_ID:
         raise _bad("parcel_id", value, f"an id has at most {MAX_ID} characters")
     return parcel_id
+
+
+def _rounded(parcel_id: str) -> BadRowError:
+    return _bad("parcel_id", parcel_id, "a spreadsheet has rounded it: format the column as text, and enter it again")
 
 
 def check_queue(value: Any) -> str:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path, PurePath
 
 from lienworker.errors import InputError
 from lienworker.intake.fields import RowMaker, check_fields, propose_mapping
 from lienworker.intake.jsonfile import ObjectReader, names_a_parcel, read_json, read_jsonl
-from lienworker.intake.rows import Defaults, ParcelRow, Reject
+from lienworker.intake.rows import Defaults, Layout, ParcelRow, Reject
 from lienworker.intake.source import Batches, Source, line_batches, name_of, open_blocks, read_text, read_url_list
 from lienworker.intake.tables import choose_delimiter, looks_like_table, read_table
 
 _NO_DEFAULTS = Defaults()
+_BY_CONTENT = Layout()
 #: Rejects, and lines without a row, that any file may have; and how many more for each row that can be used.
 _MOST_REJECTS = 100_000
 _MOST_LINES = 2_000_000
@@ -25,15 +27,15 @@ _FOR_EACH_ROW = 10
 def read_parcels(
     source: Source,
     *,
-    format: str | None = None,  # noqa: A002
+    layout: Layout = _BY_CONTENT,
     defaults: Defaults = _NO_DEFAULTS,
     mapping: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> Iterator[ParcelRow | Reject]:
     """Read a file of parcels in constant memory: usable rows, and a `Reject` for each other one, in their order.
 
-    `source` is a path, "-" for standard input, or an open binary file (which stays open). `format` is csv, json,
-    jsonl or txt; without it the name decides, then the content. `mapping` says which column is which of our fields,
+    `source` is a path, "-" for standard input, or an open binary file (which stays open). `layout` says what neither
+    the name nor the content tells. `mapping` says which column is which of our fields,
     for those that are not recognized. `name` is what messages call the source.
 
     Nothing is opened before the first row is asked for. A file that cannot be used as a whole raises `InputError`,
@@ -43,8 +45,9 @@ def read_parcels(
     maker = RowMaker(defaults)
     check_fields(mapping or {})
     effort = _Effort(called)
-    with open_blocks(source, called) as blocks:
-        rows = _rows(blocks, called, format, maker, mapping, effort)
+    layout = replace(layout, columns=tuple((mapping or {}).values()))
+    with open_blocks(source, called, layout) as blocks:
+        rows = _rows(blocks, called, layout, maker, mapping, effort)
         first = next(rows, None)
         if first is None:
             raise InputError(f"{called} has no parcels in it; add a row, or check that it is the right file")
@@ -85,13 +88,13 @@ class _Effort:
 def _rows(
     blocks: Iterator[bytes],
     name: str,
-    asked: str | None,
+    layout: Layout,
     maker: RowMaker,
     mapping: Mapping[str, str] | None,
     effort: _Effort,
 ) -> Iterator[ParcelRow | Reject]:
-    head, pieces = read_text(blocks, name)
-    kind = detect_format(name, head, asked, mapping)
+    head, pieces = read_text(blocks, name, layout)
+    kind = detect_format(name, head, layout.format, mapping)
     if kind == "json":
         return read_json(pieces, ObjectReader(maker, mapping), name)
     batches = effort.watch(line_batches(pieces, head))
@@ -105,12 +108,13 @@ def _rows(
 # The names of a file's columns, before anything else of it is read: to show how they would be mapped.
 
 
-def header_of(source: str | Path, asked: str | None, chosen: Mapping[str, str]) -> list[str] | None:
+def header_of(source: str | Path, layout: Layout, chosen: Mapping[str, str]) -> list[str] | None:
     """Return the header of a table or the keys of the first JSON line; None where a file has neither."""
     name = name_of(source)
-    with open_blocks(source, name) as blocks:
-        head, _ = read_text(blocks, name)
-        kind = detect_format(name, head, asked, chosen or None)
+    layout = replace(layout, columns=tuple(chosen.values()))
+    with open_blocks(source, name, layout) as blocks:
+        head, _ = read_text(blocks, name, layout)
+        kind = detect_format(name, head, layout.format, chosen or None)
     lines = (line.strip("\r\n ") for line in head.splitlines())
     line = next((line for line in lines if line and not line.lower().startswith("sep=")), "")
     if kind == "csv":
@@ -131,6 +135,8 @@ def _keys(line: str) -> list[str] | None:
 
 
 _ENDINGS = {"csv": "csv", "tsv": "csv", "json": "json", "jsonl": "jsonl", "ndjson": "jsonl", "txt": "txt"}
+#: The sheet of a workbook arrives here as CSV.
+_SHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"})
 _SPOKEN = {
     "csv": "a CSV table",
     "json": "JSON",
@@ -212,4 +218,6 @@ def _asked(asked: str | None) -> str | None:
 def _by_ending(name: str) -> str | None:
     path = PurePath(name.lower())
     ending = PurePath(path.stem).suffix if path.suffix in (".gz", ".gzip") else path.suffix
+    if ending in _SHEETS:
+        return "csv"
     return _ENDINGS.get(ending[1:])

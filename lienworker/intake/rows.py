@@ -54,6 +54,20 @@ class Defaults:
     priority: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a file is to be read, where its name and its content do not tell."""
+
+    format: str | None = None
+    """csv, json, jsonl or txt."""
+    encoding: str | None = None
+    sheet: str | None = None
+    header_row: int | None = None
+    """Counted from 1, as spreadsheets count."""
+    columns: tuple[str, ...] = ()
+    """Columns that the operator named: a row that has one of them is a header."""
+
+
 class BadRowError(Exception):
     """Inside the intake only: becomes a `Reject` as soon as the reader adds its line and text."""
 

@@ -1,4 +1,4 @@
-"""Bytes from a path, standard input or an open file, unzipped where they are zipped, a bounded piece at a time."""
+"""Bytes from a path, standard input or an open file, unpacked where they are packed, a bounded piece at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -14,7 +14,8 @@ from typing import BinaryIO
 from lienworker.db.database import refuse_database
 from lienworker.errors import InputError
 from lienworker.intake.fields import RowMaker
-from lienworker.intake.rows import BadRowError, ParcelRow, Reject
+from lienworker.intake.packed import PACKED_MARKS, open_packed
+from lienworker.intake.rows import BadRowError, Layout, ParcelRow, Reject
 
 BLOCK = 256 * 1024
 #: Lists compress ten- to thirtyfold. More than this is no list, once it is larger than any real one.
@@ -23,6 +24,7 @@ _HARMLESS = 16 << 20
 #: Members of a gzip file with nothing in them: each costs time and no bytes.
 _MOST_EMPTY_MEMBERS = 1_000
 _GZIP = b"\x1f\x8b"
+_TELLING = 8
 
 Source = str | Path | BinaryIO
 
@@ -36,14 +38,26 @@ def name_of(source: Source) -> str:
 
 
 @contextmanager
-def open_blocks(source: Source, name: str) -> Iterator[Iterator[bytes]]:
+def open_blocks(source: Source, name: str, layout: Layout) -> Iterator[Iterator[bytes]]:
     """Yield the content in blocks of at most `BLOCK` bytes. Close what was opened here, and nothing else."""
     stream, ours = _open(source, name)
-    try:
-        yield _unzipped(_read(stream, name), name)
-    finally:
+    with ExitStack() as opened:
         if ours:
-            stream.close()
+            opened.callback(stream.close)
+        blocks = _read(stream, name)
+        first = _first_block(blocks)
+        whole = chain([first], blocks) if first else blocks
+        if first.startswith(PACKED_MARKS):
+            whole = _read(opened.enter_context(open_packed(whole, name, layout)), name)
+        yield _unzipped(whole, name)
+
+
+def _first_block(blocks: Iterator[bytes]) -> bytes:
+    """Return enough to tell what a file is: a pipe may give it byte by byte."""
+    first = next(blocks, b"")
+    while 0 < len(first) < _TELLING and (more := next(blocks, b"")):
+        first += more
+    return first
 
 
 def _open(source: Source, name: str) -> tuple[BinaryIO, bool]:
@@ -74,9 +88,7 @@ def _read(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 def _unzipped(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     """Recognize gzip by its first bytes: a name says little, and standard input has none."""
-    first = next(blocks, b"")
-    while 0 < len(first) < len(_GZIP) and (more := next(blocks, b"")):
-        first += more
+    first = _first_block(blocks)
     whole = chain([first], blocks) if first else blocks
     return _gunzip(whole, name) if first.startswith(_GZIP) else whole
 
@@ -153,8 +165,8 @@ Batches = Iterator[tuple[int, list[str]]]
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _FORMATS = (
-    (b"PK\x03\x04", "an Excel workbook or another zip archive; save the sheet as CSV"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook; save the sheet as CSV"),
+    (b"PK\x03\x04", "an archive inside an archive; unpack it once"),
+    (b"\xd0\xcf\x11\xe0", "a workbook inside an archive; unpack it first"),
     (b"%PDF", "a PDF document; get the list as CSV or text"),
     (b"SQLite format 3\0", "an SQLite database; export the table as CSV"),
     (b"\x1f\x8b", "zipped twice; unzip it once"),
@@ -164,19 +176,40 @@ _FORMATS = (
 )
 
 
-def read_text(blocks: Iterator[bytes], name: str) -> tuple[str, Iterator[str]]:
+def read_text(blocks: Iterator[bytes], name: str, layout: Layout) -> tuple[str, Iterator[str]]:
     """Return the beginning of the text, to detect what it is, and then all of it, including the beginning."""
     head = b""
     while len(head) < HEAD and (block := next(blocks, b"")):
         head += block
-    encoding, bom = _encoding(head, name)
+    encoding, bom = (_named(layout.encoding), 0) if layout.encoding else _encoding(head, name)
     pieces = _decode(chain([head[bom:]], blocks), encoding, name)
     first = next(pieces, "")
     if not first.strip():
         raise InputError(f"{name} is empty; there is nothing to read in it")
     if encoding == "utf-8":
         _check_encoding(first, name)
+    if layout.header_row:
+        first = _from_row(first, layout.header_row, name)
     return first[:HEAD], chain([first], pieces)
+
+
+def _from_row(text: str, row: int, name: str) -> str:
+    """Blank the lines above the header, so that the numbers of the others stay."""
+    lines = text.splitlines(keepends=True)
+    if row > len(lines) or not lines[row - 1].strip():
+        raise InputError(f"{name} has nothing in line {row}, which is said to be its header")
+    return "\n" * (row - 1) + "".join(lines[row - 1 :])
+
+
+def _named(encoding: str) -> str:
+    """Return the encoding that an operator named, as Python calls it."""
+    try:
+        info = codecs.lookup(encoding)
+    except LookupError:
+        raise InputError(f"there is no encoding {encoding!r}; utf-8 and windows-1252 are the usual ones") from None
+    if not info._is_text_encoding:
+        raise InputError(f"{encoding!r} is no encoding of text; utf-8 and windows-1252 are the usual ones")
+    return info.name
 
 
 def _encoding(head: bytes, name: str) -> tuple[str, int]:
@@ -199,11 +232,11 @@ def _check_binary(sample: bytes, name: str) -> None:
         raise InputError(f"{name} is in UTF-16 without its mark, or no text at all; save it as UTF-8")
     odd = sum(1 for byte in sample if byte < 32 and byte not in b"\t\n\r\f\0")
     if odd * 10 > len(sample):
-        raise InputError(f"{name} is not a text file; give a CSV, JSON, JSONL or TXT file")
+        raise InputError(f"{name} is not a text file; give a workbook, or a CSV, JSON, JSONL or TXT file")
 
 
 def _decode(blocks: Iterator[bytes], encoding: str, name: str) -> Iterator[str]:
-    errors = "surrogateescape" if encoding == "utf-8" else "surrogatepass"
+    errors = "surrogatepass" if encoding.startswith("utf-16") else "surrogateescape"
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     try:
         for block in blocks:
@@ -212,7 +245,10 @@ def _decode(blocks: Iterator[bytes], encoding: str, name: str) -> Iterator[str]:
         if text := decoder.decode(b"", final=True):
             yield text
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} is damaged UTF-16 ({error.reason}); save it as UTF-8") from None
+        raise InputError(f"{name} is damaged {encoding.upper()} ({error.reason}); save it as UTF-8") from None
+
+
+_NOT_UTF8 = "save it as UTF-8, or name its encoding (--encoding windows-1252)"
 
 
 def _check_encoding(first: str, name: str) -> None:
@@ -221,7 +257,7 @@ def _check_encoding(first: str, name: str) -> None:
     lines = first.split("\n")
     bad = [number for number, line in enumerate(lines, 1) if has_surrogates(line)]
     if len(bad) * 2 >= sum(1 for line in lines if line.strip()):
-        raise InputError(f"{name} is not UTF-8: {_where(lines[bad[0] - 1], bad[0])}; save it as UTF-8")
+        raise InputError(f"{name} is not UTF-8: {_where(lines[bad[0] - 1], bad[0])}; {_NOT_UTF8}")
 
 
 def _where(line: str, number: int) -> str:
@@ -244,7 +280,7 @@ def check_line(line: str) -> None:
             "line_too_long", f"the line is longer than {MAX_LINE:,} characters; put each row on a line of its own"
         )
     if not line.isascii() and has_surrogates(line):
-        raise BadRowError("bad_encoding", "there are bytes in the row that are not UTF-8; save the file as UTF-8")
+        raise BadRowError("bad_encoding", f"there are bytes in the row that are not UTF-8; {_NOT_UTF8}")
     if "\0" in line:
         raise BadRowError("nul_character", "there is a NUL character in the row; remove it")
 

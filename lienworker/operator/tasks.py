@@ -28,7 +28,7 @@ class Done:
 
 
 def retry_tasks(task_ids: Sequence[str], what: str) -> Done:
-    """Start failed and expired tasks again; others are left as they are."""
+    """Start failed and expired tasks again; others are left as they are. A saved page is never fetched."""
     return _in_chunks(task_ids, "retry", what, _retry)
 
 
@@ -51,7 +51,7 @@ def _in_chunks(task_ids: Sequence[str], action: str, what: str, act: Callable[[s
 def _retry(task_id: str) -> bool:
     row = all_rows(
         "SELECT url, proxy, queue, priority FROM tasks"
-        " WHERE task_id = ? AND status IN ('failed', 'expired') AND url <> ''",
+        " WHERE task_id = ? AND status IN ('failed', 'expired') AND url <> '' AND source <> 'saved'",
         (task_id,),
     )
     if not row:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from lienworker.db.database import all_rows, execute_many, write
+from lienworker.db.database import all_rows, execute_many, one_row, write
 from lienworker.hostnames import host_of, route_of, site_of
 from lienworker.outbox import transitions
 from lienworker.outbox.keys import Filled, Keys, fill_keys
@@ -14,6 +14,7 @@ from lienworker.outbox.pauses import DriftHolds
 from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks
+from lienworker.store.pages import PageRecord, latest_page, save_page
 from lienworker.store.tasks import NewTask
 
 
@@ -56,6 +57,41 @@ def register_in_transaction(
     _join_import(by_id, known)
     filled = fill_keys({task_id: _keys_of(by_id[task_id]) for task_id in known})
     return Registered(len(new), len(batch) - len(new) - refreshed, refreshed, lifted, filled)
+
+
+def register_pages(batch: Sequence[tuple[NewTask, PageRecord]]) -> Registered:
+    """Register tasks whose pages are on disk already: each begins with its scrape row, and nothing is fetched.
+
+    A known task that has ended, or has not begun, begins another round with this page, unless it is the one that it
+    has. Inside the caller's transaction.
+    """
+    by_id = {task.task_id: (task, page) for task, page in batch}
+    known = tasks.known_ids(by_id)
+    rounds = dict.fromkeys(by_id.keys() - known, 1)
+    tasks.insert_tasks({task_id: by_id[task_id][0] for task_id in rounds})
+    again = {task_id: number for task_id in known if (number := _begin_with(by_id[task_id][1]))}
+    rounds |= again
+    save_page(*(replace(by_id[task_id][1], generation=number) for task_id, number in rounds.items()))
+    transitions.add(
+        [
+            Entry(Topic.SCRAPE, task_id, number, by_id[task_id][0].queue, by_id[task_id][0].priority)
+            for task_id, number in rounds.items()
+        ]
+    )
+    _join_import({task_id: task for task_id, (task, _) in by_id.items()}, known)
+    return Registered(len(by_id) - len(known), len(batch) - len(rounds), len(again))
+
+
+def _begin_with(page: PageRecord) -> int | None:
+    """Begin a round of a known task with this page and return its number; None where there is nothing to do."""
+    before = latest_page(page.task_id)
+    if before is not None and before.sha256 == page.sha256:
+        return None
+    is_open = one_row("SELECT 1 FROM tasks WHERE task_id = ? AND status IN ('pending', 'processing')", (page.task_id,))
+    if is_open and not transitions.cancel_steps(page.task_id):
+        return None  # a worker has it in hand
+    transitions.supersede_reports(page.task_id)
+    return tasks.start_generation(page.task_id)
 
 
 def _keys_of(task: NewTask) -> Keys:

@@ -13,7 +13,7 @@ from lienworker.db.database import current_folder, write
 from lienworker.errors import InputError, PageError
 from lienworker.hostnames import host_of
 from lienworker.intake.read import read_parcels
-from lienworker.intake.rows import Defaults, ParcelRow, Reject, RejectsFile
+from lienworker.intake.rows import Defaults, Layout, ParcelRow, Reject, RejectsFile
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, register_in_transaction
 from lienworker.platforms import Registry, Target
@@ -56,14 +56,14 @@ class Tally:
         self.filled += len(registered.filled.task_ids)
         self.released += registered.filled.released
 
-    def in_words(self) -> str:
+    def in_words(self, what: str = "row") -> str:
         parts = [f"{self.added:,} new", f"{self.known:,} already known"]
         parts += [f"{self.refreshed:,} to be refreshed"] if self.refreshed else []
         parts += [f"{self.rejected:,} rejected"] if self.rejected else []
         parts += [f"{self.lifted:,} moved to the queue urgent"] if self.lifted else []
         parts += [f"{self.filled:,} learned their state, county or parcel id"] if self.filled else []
         parts += [f"{self.released:,} parked results can be delivered now"] if self.released else []
-        return f"{plural(self.rows, 'row')}: {', '.join(parts)}; {self._queues()}"
+        return f"{plural(self.rows, what)}: {', '.join(parts)}; {self._queues()}"
 
     def _queues(self) -> str:
         good = self.rows - self.rejected
@@ -87,7 +87,7 @@ class How:
     """How to import a file."""
 
     defaults: Defaults = field(default_factory=Defaults)
-    format: str | None = None
+    layout: Layout = field(default_factory=Layout)
     batch_size: int = DEFAULT_BATCH
     refresh: bool = False
     strict: bool = False
@@ -96,6 +96,8 @@ class How:
 
 class Importer:
     """One import of one file. `tally` is accurate at any moment, also after an error."""
+
+    unit = "row"
 
     def __init__(self, registry: Registry, source: str | Path | BinaryIO, name: str, how: How) -> None:
         self.name = name
@@ -124,13 +126,14 @@ class Importer:
                 finish_import(self.import_id, status, str(rejects.path) if rejects.count else None)
         return self.tally
 
-    def try_out(self, rejects: Callable[[Reject], None], is_known: Callable[[list[str]], set[str]]) -> Tally:
-        """Count what `run` would do, and touch nothing."""
+    def try_out(self, note: Callable[[NewTask | Reject], None], is_known: Callable[[list[str]], set[str]]) -> Tally:
+        """Count what `run` would do, and touch nothing. `note` is told of each row as it would be imported."""
         seen: set[str] = set()
         for item in self._tasks():
+            note(item)
             if isinstance(item, Reject):
-                rejects(item)
-            elif item.task_id in seen or is_known([item.task_id]):
+                continue
+            if item.task_id in seen or is_known([item.task_id]):
                 self.tally.known += 1
             else:
                 self.tally.added += 1
@@ -168,7 +171,7 @@ class Importer:
     def _tasks(self) -> Iterator[NewTask | Reject]:
         how = self._how
         rows = read_parcels(
-            self._source, format=how.format, defaults=how.defaults, mapping=how.mapping or None, name=self.name
+            self._source, layout=how.layout, defaults=how.defaults, mapping=how.mapping or None, name=self.name
         )
         for row in rows:
             self.tally.rows += 1

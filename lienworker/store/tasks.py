@@ -23,6 +23,8 @@ class Source(StrEnum):
     LOCAL_FILE = "local_file"
     #: An address that a person or a program named, or a parcel found on a list behind such an address.
     CLI = "cli"
+    #: A page that a person saved: it is there already, and never fetched.
+    SAVED = "saved"
 
 
 SOURCES = tuple(source.value for source in Source)

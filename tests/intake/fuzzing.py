@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 from lienworker.errors import InputError
-from lienworker.intake import ParcelRow, Reject, read_parcels
+from lienworker.intake import Layout, ParcelRow, Reject, read_parcels
 
 CASES = Path(__file__).with_name("cases")
 FORMATS = [None, "csv", "json", "jsonl", "txt"]
@@ -65,7 +65,7 @@ def read(content: bytes, form: str | None) -> str:
     """Reads it as the importer does; raises AssertionError where the reader broke its word."""
     found, refusal, began = [], "", time.thread_time()
     try:
-        found.extend(read_parcels(io.BytesIO(content), format=form))
+        found.extend(read_parcels(io.BytesIO(content), layout=Layout(format=form)))
     except InputError as error:
         refusal = str(error)
     assert time.thread_time() - began < LONGEST, "it took too long"

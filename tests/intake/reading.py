@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from lienworker.errors import InputError
-from lienworker.intake import ParcelRow, Reject, read_parcels
+from lienworker.intake import Layout, ParcelRow, Reject, read_parcels
 
 
-def read(content: str | bytes, **options: Any) -> list[ParcelRow | Reject]:
+def read(content: str | bytes, *, format: str | None = None, **options: Any) -> list[ParcelRow | Reject]:  # noqa: A002
+    if format:
+        options["layout"] = Layout(format=format)
     data = content.encode() if isinstance(content, str) else content
     return list(read_parcels(io.BytesIO(data), **options))
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading import rows
 
-from lienworker.intake import ParcelRow, Reject, read_parcels
+from lienworker.intake import Layout, ParcelRow, Reject, read_parcels
 
 
 @st.composite
@@ -124,7 +124,7 @@ class Endless(io.RawIOBase):
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl", "txt"])
 def test_memory_does_not_grow_with_the_file(form: str) -> None:
     tracemalloc.start()
-    count = sum(1 for _ in read_parcels(Endless(form, 20), format=form))  # type: ignore[arg-type]
+    count = sum(1 for _ in read_parcels(Endless(form, 20), layout=Layout(format=form)))  # type: ignore[arg-type]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

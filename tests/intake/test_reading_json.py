@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from reading import outline, read, rows, sentence
 
-from lienworker.intake import ParcelRow, Reject, read_parcels
+from lienworker.intake import Layout, ParcelRow, Reject, read_parcels
 
 A, B, C = (f'{{"url": "https://county.example/{n}"}}' for n in "abc")
 
@@ -103,7 +103,7 @@ def test_an_array_is_read_the_same_however_it_is_cut_into_pieces() -> None:
         def read(self, size: int | None = -1, /) -> bytes:
             return super().read(1)
 
-    assert list(read_parcels(Dribble(text.encode()), format="json")) == read(text, format="json")
+    assert list(read_parcels(Dribble(text.encode()), layout=Layout(format="json"))) == read(text, format="json")
 
 
 def test_an_array_under_a_key_is_found_behind_other_pairs() -> None:

@@ -428,6 +428,31 @@ class Import(Scenario):
         return write_list(here.root / "parcels.jsonl", here.county.parcels(10))
 
 
+class SavedPages(Scenario):
+    """Pages that a person saved into a new folder: each with its task or not at all, and never fetched."""
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.cli("import", self._folder(here), **order)
+
+    def again(self, here: Stage) -> None:
+        if here.sql("SELECT count(*) FROM sqlite_master WHERE name = 'tasks'") != [(0,)]:
+            every = "SELECT (SELECT count(*) FROM tasks), (SELECT count(*) FROM pages), (SELECT count(*) FROM outbox)"
+            assert here.sql(every)[0] in {(0, 0, 0), (3, 3, 3)}
+        assert here.cli("import", self._folder(here)) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"pending": 3}
+        assert here.sql("SELECT topic, state, count(*) FROM outbox GROUP BY 1, 2") == [("scrape", "waiting", 3)]
+        assert here.county.hits == {}
+
+    def _folder(self, here: Stage) -> str:
+        folder = here.root / "saved"
+        folder.mkdir(exist_ok=True)
+        for number in range(3):
+            (folder / f"{number}.html").write_text(f"<html><body>Parcel ID: {number}</body></html>")
+        return str(folder)
+
+
 class Replay(Scenario):
     """The manual resync of what standalone mode held."""
 
@@ -842,8 +867,8 @@ def _let_things_go_wrong(here: Stage) -> None:
 
 #: In the order in which they are preferred: the first that reaches a point is the one in which it is killed.
 SCENARIOS: list[Scenario] = [
-    Day(), Stop(), Accident(), Unshown(), Full(), Heavy(), Hanging(), OddHosts(), Import(), Replay(), Discard(),
-    Follow(), Queue(), Send(), Tick(),
+    Day(), Stop(), Accident(), Unshown(), Full(), Heavy(), Hanging(), OddHosts(), Import(), SavedPages(), Replay(),
+    Discard(), Follow(), Queue(), Send(), Tick(),
     Scrape(), Retry(), Pause(), Archive(), Export(), Reparse(), Accept(), AskTheGateway(), Purge(), Backup(), Restore(),
     Repair(), Reindex(),
 ]  # fmt: skip

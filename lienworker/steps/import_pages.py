@@ -1,0 +1,147 @@
+"""Pages that a person saved become tasks with their pages already there: parsed and delivered, never fetched."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from lienworker.data_folder import DataFolder
+from lienworker.db.clock import now_ms, rfc3339, to_ms
+from lienworker.db.database import write
+from lienworker.errors import InputError
+from lienworker.intake.rows import Defaults, Reject, RejectsFile
+from lienworker.intake.saved import SavedPage, read_saved
+from lienworker.outbox.registration import register_pages
+from lienworker.platforms import Registry
+from lienworker.platforms.catalog.registry import FALLBACK
+from lienworker.steps.import_file import How, Tally
+from lienworker.store.imports import finish_import, record_progress, running_import
+from lienworker.store.pages import PageRecord
+from lienworker.store.raw_files import PageKey, WrittenPage, put_in_place, write_aside
+from lienworker.store.tasks import DEFAULT_PRIORITY, NewTask, Source
+
+#: Pages in one transaction; each is in a file of its own before.
+_BATCH = 50
+#: What an archive of ours may say of a task.
+_TOLD = ("platform", "state", "county", "parcel_id")
+Prepared = tuple[NewTask, WrittenPage, SavedPage]
+
+
+class PageImporter:
+    """One import of saved pages. `tally` is accurate at any moment, also after an error."""
+
+    unit = "page"
+
+    def __init__(self, folder: DataFolder, registry: Registry, source: Path, how: How, most_bytes: int) -> None:
+        self.name = str(source)
+        self.tally = Tally()
+        self.import_id: int | None = None
+        self._folder = folder
+        self._registry = registry
+        self._source = source
+        self._how = how
+        self._most_bytes = most_bytes
+
+    def run(self, rejects: RejectsFile, progress: Callable[[Tally], None] = lambda tally: None) -> Tally:
+        """Store the pages and their tasks. What was committed before an error stays; again adds the rest."""
+        batches = self._batches(rejects)
+        first = next(batches, [])  # an archive that cannot be read at all leaves no trace
+        with running_import(self.name) as self.import_id:
+            status = "stopped"
+            try:
+                self._store(first)
+                for batch in batches:
+                    self._store(batch)
+                    progress(self.tally)
+                status = "done"
+            finally:
+                rejects.close()
+                finish_import(self.import_id, status, str(rejects.path) if rejects.count else None)
+        return self.tally
+
+    def _batches(self, rejects: RejectsFile) -> Iterator[list[Prepared]]:
+        batch: list[Prepared] = []
+        for item in read_saved(self._source, self._most_bytes):
+            self.tally.rows += 1
+            if isinstance(item, Reject):
+                self.tally.rejected += 1
+                if self._how.strict:
+                    raise InputError(f"{self.name}, page {item.line}: {item.detail} (stopped: --strict)")
+                rejects.write(item)
+                continue
+            batch.append(self._prepare(item))
+            if len(batch) >= _BATCH:
+                yield batch
+                batch = []
+        yield batch
+
+    def _prepare(self, page: SavedPage) -> Prepared:
+        """Write the page aside, so that a batch holds no bodies."""
+        task = task_of(self._registry, page, self._how.defaults)
+        self.tally.urgent += task.queue == "urgent"
+        self.tally.placeless += not (task.state and task.county)
+        platform = task.platform or (found.name if (found := self._registry.for_url(task.url)) else FALLBACK)
+        key = PageKey(platform, task.state or "", task.county or "", task.parcel_id or "", task.task_id)
+        return task, write_aside(self._folder, key, page.body, page.content_type), _without_body(page)
+
+    def _store(self, batch: list[Prepared]) -> None:
+        assert self.import_id is not None
+        put_in_place([page for _, page, _ in batch])
+        for task, _, _ in batch:
+            task.import_id = self.import_id
+        with write("import_pages"):
+            done = register_pages([(task, self._record(task, page, saved)) for task, page, saved in batch])
+            self.tally.count(done)
+            record_progress(self.import_id, self.tally)
+
+    def _record(self, task: NewTask, page: WrittenPage, saved: SavedPage) -> PageRecord:
+        return PageRecord(
+            task_id=task.task_id,
+            generation=1,
+            path=str(page.path.relative_to(self._folder.root)),
+            sha256=page.sha256,
+            size=page.size,
+            url=task.url,
+            status=200,
+            content_type=saved.content_type,
+            charset=saved.charset,
+            etag=None,
+            last_modified=None,
+            fetched_at=_moment(saved.fetched_at),
+            fetch_ms=0,
+        )
+
+
+def task_of(registry: Registry, page: SavedPage, defaults: Defaults) -> NewTask:
+    """Return the task of a page: by its address, or by its content where it has none."""
+    told = {name: value for name in _TOLD if isinstance(value := page.task.get(name), str) and value}
+    url = page.url or f"saved://page/{quote(page.name or 'page')[:200]}"
+    platform = told.get("platform") or defaults.platform
+    place = registry.place(platform or (found.name if (found := registry.for_url(url)) else FALLBACK), url)
+    target = page.task.get("target")
+    return NewTask(
+        source=Source.SAVED,
+        url=url,
+        platform=platform,
+        state=told.get("state") or defaults.state or place.state,
+        county=told.get("county") or defaults.county or place.county,
+        parcel_id=told.get("parcel_id"),
+        queue=defaults.queue or "default",
+        priority=defaults.priority or DEFAULT_PRIORITY,
+        target=target if isinstance(target, dict) else {},
+        task_id="" if page.url else f"s-{hashlib.blake2b(page.body, digest_size=16).hexdigest()}",
+    )
+
+
+def _without_body(page: SavedPage) -> SavedPage:
+    return SavedPage(page.place, page.url, b"", page.content_type, page.charset, page.fetched_at, page.name)
+
+
+def _moment(said: str | None) -> str:
+    """Return when a page was saved, as the store writes it; a clock that runs ahead is not believed."""
+    try:
+        return rfc3339(min(to_ms(said or ""), now_ms()))
+    except (ValueError, OverflowError, OSError):
+        return rfc3339()
