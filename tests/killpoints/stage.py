@@ -23,8 +23,8 @@ import redis
 from chaos.witness import WatchedCounty, WatchedGateway, Witness
 from lienworker.outbox.rows import NEVER_DUE
 from lienworker.stack.redis_server import server_program
-from lienworker.testing.county.site import serving
 from lienworker.testing.gateway import ReferenceGateway
+from lienworker.testing.serving import serving
 from tests.harness.node import PATIENCE
 from tests.killpoints.children import Child, Children
 

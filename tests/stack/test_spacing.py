@@ -15,7 +15,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lienworker.testing.county.pages import parcel_id
-from lienworker.testing.county.site import DemoSite, serving
+from lienworker.testing.county.site import DemoSite
+from lienworker.testing.serving import serving
 from tests.harness.node import Node, write_list
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,125 @@
+"""A site after EagleWeb: a guest login, and then accounts of several pages.
+
+What it insists on: the cookie of the login, and beside it a token in a header, which the page after the login names.
+Without the cookie it sends the visitor to the login; with a cookie and no token it refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from aiohttp import web
+
+from lienworker.testing.county.pages import dollars, parcel_number, sale_rows, value_rows
+from lienworker.testing.county.people import Parcel
+from lienworker.testing.sites.visits import SessionSite, html
+
+COOKIE = "JSESSIONID"
+HEADER = "X-Session-Token"
+DOCS = {"values": "DOC1S1", "sales": "DOC2S1"}
+_COLUMNS = {
+    "values": "Tax Year|Land Value|Building Value|Market Value|Assessed Value|Taxable Value",
+    "sales": "Sale Date|Sale Price|Deed Type|Book/Page|Grantor|Grantee",
+}
+
+
+class GuestSite(SessionSite):
+    """Accounts behind the guest's door."""
+
+    kind = "eagleweb"
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        router.add_get("/web/login.jsp", self._login)
+        router.add_post("/web/loginPOST.jsp", self._enter)
+        router.add_get("/taxweb/account.jsp", self._account)
+
+    def secret_of(self, request: web.Request) -> str:
+        return request.cookies.get(COOKIE, "")
+
+    def _row(self, wanted: str) -> dict[str, str]:
+        return super()._row(wanted) | {"base_url": self.url, "account": account_of(wanted)}
+
+    async def _login(self, request: web.Request) -> web.Response:
+        buttons = (
+            '<input type="hidden" name="guest" value="true"><input type="submit" name="submit" value="Public Login">'
+        )
+        form = f'<form id="guestLogin" action="loginPOST.jsp" method="post">{buttons}</form>'
+        return html(_page("Login", f"<h1>Juniper County</h1>{form}"))
+
+    async def _enter(self, request: web.Request) -> web.Response:
+        posted = await request.post()
+        if posted.get("guest") != "true" or not posted.get("submit"):
+            raise web.HTTPFound("login.jsp")
+        visit = self.open_visit()
+        visit.held["token"] = self.new_secret()
+        welcome = f'<meta name="session-token" content="{visit.held["token"]}">'
+        reply = html(_page("Welcome", "<p>You are logged in as a guest.</p>", welcome))
+        reply.set_cookie(COOKIE, visit.secret, path="/", httponly=True)
+        return reply
+
+    async def _account(self, request: web.Request) -> web.Response:
+        visit = self.visit_of(request)
+        if visit is None:
+            raise web.HTTPFound("/web/login.jsp")
+        if request.headers.get(HEADER) != visit.held["token"]:
+            return html(_page("Forbidden", "<p>The token of this session is missing or wrong.</p>"), status=403)
+        number, doc = number_of(request.query.get("accountNum", "")), request.query.get("doc", "")
+        if not doc:
+            self.count_parcels(visit)
+        if number is None:
+            return html(_page("Account", "<p>No results found.</p>"))
+        part = next((part for part, name in DOCS.items() if name == doc), "")
+        if doc and not part:
+            return html(_page("Account", "<p>There is no such document.</p>"), status=404)
+        return html(_history(Parcel(number), part) if part else _summary(Parcel(number)))
+
+
+def account_of(wanted: str) -> str:
+    """Return the account behind a parcel id: another number, as it is with these counties."""
+    return f"R{wanted.rpartition('-')[2]}"
+
+
+def number_of(account: str) -> int | None:
+    digits = account[1:]
+    if account[:1] != "R" or not (digits.isascii() and digits.isdigit()):
+        return None
+    number = int(digits)
+    return number if parcel_number(Parcel(number).parcel_id) == number else None
+
+
+def _summary(parcel: Parcel) -> str:
+    street, city = parcel.mailing
+    facts = {
+        "Account Id": account_of(parcel.parcel_id),
+        "Parcel Number": parcel.parcel_id,
+        "Owners": parcel.owner,
+        "Address": f"{street}\n{city}",
+        "Situs Address": parcel.situs,
+    }
+    rows = "".join(
+        f"<tr><td>{name}</td><td>{escape(said).replace(chr(10), '<br>')}</td></tr>" for name, said in facts.items()
+    )
+    links = "".join(
+        f'<a href="account.jsp?accountNum={account_of(parcel.parcel_id)}&amp;doc={doc}">{part.title()}</a>'
+        for part, doc in DOCS.items()
+    )
+    due = f"<tr><td>Total Due</td><td>{dollars(parcel.roll('due', 90_000) / 100)}</td></tr>"
+    tables = f'<div id="taxAccountSummary"><table>{rows}</table></div><div id="totals"><table>{due}</table></div>'
+    return _page("Account", f'<div id="left">{links}</div><div id="middle"><h1>Summary</h1>{tables}</div>')
+
+
+def _history(parcel: Parcel, part: str) -> str:
+    rows = value_rows(parcel) if part == "values" else sale_rows(parcel)
+    head = "".join(f"<th>{name}</th>" for name in _COLUMNS[part].split("|"))
+    table = f"<table><tr>{head}</tr>{''.join(map(_row, rows))}</table>"
+    number = f"<table><tr><td>Account Id</td><td>{account_of(parcel.parcel_id)}</td></tr></table>"
+    return _page("Account", f'<div id="middle"><h1>{part.title()}</h1>{number}{table}</div>')
+
+
+def _row(row: Iterable[object]) -> str:
+    return "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>"
+
+
+def _page(title: str, content: str, head: str = "") -> str:
+    return f"<html><head><title>{title}</title>{head}</head><body>{content}</body></html>"
