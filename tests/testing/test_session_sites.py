@@ -293,7 +293,7 @@ def test_the_service_wants_key_token_and_the_id_of_its_own_search() -> None:
         token = {"Authorization": f"Bearer {given['accessToken']}"}
         found = await call(visitor, "property/carddetail", {"searchText": parcel_id(4)}, **token)
         detail = await call(visitor, "property/detail", {"id": found["properties"][0]["id"]}, **token)
-        assert detail["parcelNumber"] == parcel_id(4)
+        assert detail["propertyId"] == parcel_id(4)
         history = await call(visitor, "property/history", {"id": found["properties"][0]["id"]}, **token)
         assert len(history["taxes"]) == 8
         await call(visitor, "property/detail", {"id": 1}, **token)

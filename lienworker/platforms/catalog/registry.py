@@ -61,6 +61,8 @@ BUILT_IN = {
     "megabyte": "lienworker.platforms.vendors.megabyte:PLATFORM",
     "patriot": "lienworker.platforms.vendors.patriot:PLATFORM",
     "propaccess": "lienworker.platforms.vendors.propaccess:PLATFORM",
+    "munis": "lienworker.platforms.vendors.munis:PLATFORM",
+    "sri": "lienworker.platforms.vendors.sri:PLATFORM",
 }
 _SURELY_A_PARCEL = 7  # facts, where the page shows its id without a label
 _EMPTY_WITHOUT = frozenset({"fields", "state", "county"})

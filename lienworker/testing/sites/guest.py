@@ -13,7 +13,7 @@ from aiohttp import web
 
 from lienworker.testing.county.pages import dollars, parcel_number, sale_rows, value_rows
 from lienworker.testing.county.people import Parcel
-from lienworker.testing.sites.visits import SessionSite, html
+from lienworker.testing.sites.visits import SessionSite, Visit, html
 
 COOKIE = "JSESSIONID"
 HEADER = "X-Session-Token"
@@ -25,13 +25,18 @@ _COLUMNS = {
 
 
 class GuestSite(SessionSite):
-    """Accounts behind the guest's door."""
+    """Accounts behind the guest's door; without `wants_token` the cookie alone opens it, as EagleWeb has it."""
 
     kind = "eagleweb"
+
+    def __init__(self, *, end_every: int = 0, wants_token: bool = True) -> None:
+        super().__init__(end_every=end_every)
+        self.wants_token = wants_token
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_get("/web/login.jsp", self._login)
         router.add_post("/web/loginPOST.jsp", self._enter)
+        router.add_get("/taxweb/results.jsp", self._results)
         router.add_get("/taxweb/account.jsp", self._account)
 
     def secret_of(self, request: web.Request) -> str:
@@ -58,12 +63,15 @@ class GuestSite(SessionSite):
         reply.set_cookie(COOKIE, visit.secret, path="/", httponly=True)
         return reply
 
+    async def _results(self, request: web.Request) -> web.Response:
+        self._entered(request)
+        wanted = request.query.get("ParcelNumID", "")
+        if parcel_number(wanted) is None:
+            return html(_page("Results", "<p>No results found.</p>"))
+        return html(_page("Results", f'<a href="account.jsp?accountNum={account_of(wanted)}">{wanted}</a>'))
+
     async def _account(self, request: web.Request) -> web.Response:
-        visit = self.visit_of(request)
-        if visit is None:
-            raise web.HTTPFound("/web/login.jsp")
-        if request.headers.get(HEADER) != visit.held["token"]:
-            return html(_page("Forbidden", "<p>The token of this session is missing or wrong.</p>"), status=403)
+        visit = self._entered(request)
         number, doc = number_of(request.query.get("accountNum", "")), request.query.get("doc", "")
         if not doc:
             self.count_parcels(visit)
@@ -73,6 +81,16 @@ class GuestSite(SessionSite):
         if doc and not part:
             return html(_page("Account", "<p>There is no such document.</p>"), status=404)
         return html(_history(Parcel(number), part) if part else _summary(Parcel(number)))
+
+    def _entered(self, request: web.Request) -> Visit:
+        """Return the session of a guest with cookie and token."""
+        visit = self.visit_of(request)
+        if visit is None:
+            raise web.HTTPFound("/web/login.jsp")
+        if self.wants_token and request.headers.get(HEADER) != visit.held["token"]:
+            words = _page("Forbidden", "<p>The token of this session is missing or wrong.</p>")
+            raise web.HTTPForbidden(text=words, content_type="text/html")
+        return visit
 
 
 def account_of(wanted: str) -> str:

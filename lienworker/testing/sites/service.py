@@ -61,7 +61,7 @@ class ServiceSite(SessionSite):
         parcel = await self._found_before(request)
         rows = {"taxes": tax_rows(parcel), "sales": sale_rows(parcel)}
         named = {part: [dict(zip(_NAMES[part], row, strict=True)) for row in rows[part]] for part in rows}
-        return web.json_response({"parcelNumber": parcel.parcel_id, **named})
+        return web.json_response({"propertyId": parcel.parcel_id, **named})
 
     async def _found_before(self, request: web.Request) -> Parcel:
         """Return the parcel of an id that this session's search gave out."""
@@ -97,12 +97,12 @@ def _card(parcel: Parcel, number: int) -> dict[str, Any]:
         "id": number,
         "saleId": parcel.n,
         "saleType": "A",
-        "parcelNumber": parcel.parcel_id,
+        "propertyId": parcel.parcel_id,
         "ownerName": parcel.owner,
-        "propertyAddress": parcel.situs,
+        "address1": parcel.situs,
         "city": town,
         "state": "XX",
         "zip": code,
         "minimumBid": 100 + parcel.roll("minimum", 9_000),
-        "auctionDate": "2026-08-01T00:00:00",
+        "auctionDate": "08/01/2026",
     }

@@ -148,9 +148,16 @@ def render_datalet(parcel: Parcel, mode: str) -> str:
         f'<tr><td class="DataletHeaderBottom">{escape(parcel.owner)}</td>'
         f'<td class="DataletHeaderBottom">{parcel.situs}</td></tr></table>'
     )
-    tabs = "".join(f'<li><a href="Datalet.aspx?mode={mode}&sIndex=0&idx=1">{mode}</a></li>' for mode in MODES)
+    menu = "".join(_tab(tab, tab == mode) for tab in MODES)
     body = _profile(parcel) if mode == "profile" else _history(parcel, mode)
-    return _page(f"Parcel {parcel.parcel_id}", f"<ul>{tabs}</ul>{banner}{body}")
+    return _page(
+        f"Parcel {parcel.parcel_id}", f"<div id='sidemenu'><ul class='navigation'>{menu}</ul></div>{banner}{body}"
+    )
+
+
+def _tab(mode: str, is_open: bool) -> str:
+    link = f"../Datalets/Datalet.aspx?mode={mode}&amp;sIndex=0&amp;idx=1&amp;LMparent=20"
+    return f"<li class='{'sel' if is_open else 'unsel'}'><a href='{link}'><span>{mode.title()}</span></a></li>"
 
 
 def _profile(parcel: Parcel) -> str:
