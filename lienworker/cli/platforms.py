@@ -240,10 +240,24 @@ def _print_score(found: Score) -> None:
 @platforms.command(epilog="Example: lienworker platforms new sunny --folder my-platforms")
 @click.argument("name")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=".", help="Where to; here.")
-def new(name: str, folder: Path) -> None:
-    """Begin a platform: a module, a page that it reads, and the test that it has to pass."""
-    from lienworker.platforms.catalog.skeleton import write_skeleton
+@click.option("--flow", is_flag=True, help="A definition with the steps to a site's pages, instead of a module.")
+@click.option("--base-url", metavar="URL", help="With --flow: where the site is.")
+def new(name: str, folder: Path, flow: bool, base_url: str | None) -> None:
+    """Begin a platform: a module, a page that it reads, and the test that it has to pass.
 
+    With --flow: a definition for a site that wants a form, a disclaimer or a log-in before it shows a parcel.
+    """
+    from lienworker.intake.urls import checked_url
+    from lienworker.platforms.catalog.skeleton import write_flow, write_skeleton
+
+    if base_url and not flow:
+        raise click.UsageError("--base-url belongs to --flow.")
+    if flow:
+        file = write_flow(name, folder, _registry().names(), checked_url(base_url).rstrip("/") if base_url else None)
+        echo(f"Written: {file}")
+        echo(f"Change its steps until `lienworker platforms try {file} --target parcel_id=...` shows the parcel;")
+        echo("then set LIENWORKER_PLATFORMS to the folder.")
+        return
     files = write_skeleton(name, folder, _registry().names())
     echo("Written: " + ", ".join(map(str, files)))
     echo(f"Fill in the selectors of {files[0].name} until `pytest {files[2]}` passes;")
