@@ -24,7 +24,7 @@ from lienworker.outbox.leases import WorkerLease, is_held_by, turn
 from lienworker.outbox.storage_watch import watch_storage
 from lienworker.settings import Settings
 from lienworker.store import counts
-from lienworker.store.pending import heal
+from lienworker.store.pending import heal, show_undelivered
 
 #: When the last purge ran, ms.
 LAST_PURGE = "purge_at"
@@ -44,6 +44,7 @@ class Chores:
     folder: DataFolder
     settings: Settings
     _last_minute: int = 0
+    _shown_until: str = ""
 
     def do(self) -> None:
         self.record_disk_usage()
@@ -52,6 +53,8 @@ class Chores:
         give_up_dead_hosts(self.settings.host_give_up)
         watch_disk(self.folder, self.settings)
         watch_storage(self.folder)
+        if self.settings.mode == "ondemand":
+            self._shown_until = show_undelivered(self.folder, self._shown_until)
 
     def record_disk_usage(self) -> None:
         """Record how full the disk is, once a minute for all processes; fold old minutes into hours once an hour."""

@@ -34,7 +34,7 @@ from lienworker.steps.scrape import ScrapeContext
 from lienworker.steps.upload.context import MOST_REPORTS, Bounds, CallBound, ResultBound, UploadContext
 from lienworker.steps.watchdog import Watchdog
 from lienworker.store.counts import add_counts
-from lienworker.store.pending import heal
+from lienworker.store.pending import heal, show_undelivered
 from lienworker.store.stale_files import remove_stale_files
 
 #: The name under which this folder's worker was at the Gateway last.
@@ -108,6 +108,7 @@ class Runtime:
             registry=self.registry,
             retries=self.retries,
             watchdog=self.watchdog,
+            shows_results=self.settings.mode != "ondemand",
             one_heavy=self.one_heavy,
         )
 
@@ -187,6 +188,8 @@ def running(
             fetcher.close()
             gateway.close()
             pacer.close()
+            if kind == "worker" and settings.mode == "ondemand":
+                show_undelivered(folder, "", is_last=True)
 
 
 def _runtime(

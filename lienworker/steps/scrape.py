@@ -223,6 +223,8 @@ class ScrapeContext:
     registry: Registry
     retries: RetryPolicy
     watchdog: Watchdog
+    #: Whether results get their files for people at once; on demand most of them are delivered before anybody looks.
+    shows_results: bool
     #: Held while a heavy page is parsed in the child and its result stored: one at a time in a process.
     one_heavy: threading.Lock
 
@@ -249,7 +251,7 @@ class ReadyToStore:
 def make_ready(context: ScrapeContext, group: Sequence[Scraped]) -> ReadyToStore:
     usual = UsualSizes()
     results = {item.row.id: result_of(item, usual) for item in group if isinstance(item.outcome, ParsedPage)}
-    for result in results.values():
+    for result in results.values() if context.shows_results else ():
         show_pending(context.folder, result)
     followed = {item.row.id: parcels for item in group if (parcels := _parcels_of(context, item))}
     return ReadyToStore(group, results, followed)

@@ -1,12 +1,15 @@
 """`pending/*.json`: one file for each undelivered result, for people to look at and ship by hand.
 
-The folder is a view: the database is authoritative, and `rebuild` makes the folder again from it.
+The folder is a view: the database is authoritative, and `rebuild` makes the folder again from it. In standalone mode a
+result has its file at once. On demand most results are delivered within seconds, and only the others get one
+(`show_undelivered`): a file that is made and removed again costs as much as delivering its result.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from lienworker.data_folder import DataFolder, aside_name, rename, safe_part
-from lienworker.db.clock import to_ms
+from lienworker.db.clock import now_ms, rfc3339, to_ms
 from lienworker.db.database import all_rows, dict_rows
 from lienworker.store.results import with_data
 
@@ -24,6 +27,14 @@ _YOUNG_SECONDS = 60.0
 _UNFLUSHED_SECONDS = 600.0
 #: How far the clocks of files and rows may differ, s.
 _CLOCK_SECONDS = 5.0
+#: A result on demand that is not delivered after so long gets its file, s.
+_LATE_SECONDS = 10.0
+#: Those that are older than this got theirs before, or get it by `heal`, s.
+_LATELY_SECONDS = 600.0
+#: How many results are looked at in one go.
+_MOST_AT_ONCE = 500
+
+logger = logging.getLogger(__name__)
 
 
 def pending_path(task_id: str) -> str:
@@ -62,8 +73,48 @@ def write_pending(folder: DataFolder, row: dict[str, Any]) -> None:
 
 
 def remove_pending(folder: DataFolder, task_id: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, IsADirectoryError):
         os.unlink(f"{folder.root}/{pending_path(task_id)}")  # there are many results a day, and `Path` is slow
+
+
+def show_undelivered(folder: DataFolder, since: str, *, is_last: bool = False) -> str:
+    """Make the files of results that were scraped since then and are late; return the time to go on from.
+
+    `is_last`: the process ends, so whatever is not delivered now is late.
+    """
+    now = now_ms()
+    since = max(since, rfc3339(now - int(1000 * _LATELY_SECONDS)))
+    until = rfc3339(now if is_last else now - int(1000 * _LATE_SECONDS))
+    sql = (
+        "SELECT task_id, json_path, scraped_at FROM results WHERE synced = 0 AND json_path IS NOT NULL"
+        " AND scraped_at >= ? AND scraped_at < ? ORDER BY scraped_at LIMIT ?"
+    )
+    rows = all_rows(sql, (since, until, -1 if is_last else _MOST_AT_ONCE))
+    for task_id, json_path, scraped_at in rows:
+        if not _is_newer(folder.root / json_path, scraped_at):
+            _try_to_make(folder, task_id)
+    return str(rows[-1][2]) if len(rows) == _MOST_AT_ONCE else max(since, until)
+
+
+def _try_to_make(folder: DataFolder, task_id: str) -> None:
+    """Write a file, if that works: whoever looks after the others must not stop for one, and `heal` tries again."""
+    try:
+        _make_again(folder, task_id)
+    except OSError as problem:
+        logger.warning("the file of %s cannot be written: %s", task_id, problem, extra={"action": "pending"})
+
+
+def _is_newer(path: Path, scraped_at: str) -> bool:
+    """Return whether a file is there and not that of an earlier result of its task."""
+    try:
+        return _is_of(path.stat(), scraped_at)
+    except FileNotFoundError:
+        return False
+
+
+def _is_of(about: os.stat_result, scraped_at: str) -> bool:
+    """A file older than its result is one whose successor was never renamed into place."""
+    return about.st_mtime > to_ms(scraped_at) / 1000 - _CLOCK_SECONDS
 
 
 def heal(folder: DataFolder, anybody_works: Callable[[], bool]) -> tuple[int, int]:
@@ -81,10 +132,9 @@ def heal(folder: DataFolder, anybody_works: Callable[[], bool]) -> tuple[int, in
     made = 0
     for task_id, json_path, scraped_at in all_rows(sql):
         about = there.pop(json_path.rpartition("/")[2], None)
-        # A file older than its result is one whose successor was never renamed into place.
         is_sound = (
             about is not None
-            and about.st_mtime > to_ms(scraped_at) / 1000 - _CLOCK_SECONDS
+            and _is_of(about, scraped_at)
             and (about.st_mtime < flushed or _looks_whole(folder.root / json_path))
         )
         if not is_sound:
@@ -130,7 +180,11 @@ def files_of_delivered(folder: DataFolder) -> set[str]:
 
 
 def differences(folder: DataFolder, most_read: int | None = None) -> set[str]:
-    """Return the files that are missing, extra, or not what the database says; read only the newest `most_read`."""
+    """Return the files that are missing, extra, or not what the database says; read only the newest `most_read`.
+
+    One that is missing for a result of this minute is none of them: it may be delivered any moment.
+    """
+    fresh = rfc3339(now_ms() - int(1000 * (_LATE_SECONDS + _YOUNG_SECONDS)))
     wrong = {entry.name for entry in os.scandir(folder.pending) if entry.name.endswith(".json")}
     rows = dict_rows("SELECT * FROM results WHERE synced = 0 AND json_path IS NOT NULL ORDER BY rowid DESC")
     for n, row in enumerate(rows):
@@ -138,7 +192,7 @@ def differences(folder: DataFolder, most_read: int | None = None) -> set[str]:
         is_read = most_read is None or n < most_read
         if path.name in wrong and (not is_read or _is_as_stored(path, row)):
             wrong.discard(path.name)
-        else:
+        elif path.name in wrong or row["scraped_at"] < fresh:
             wrong.add(path.name)
     return wrong
 

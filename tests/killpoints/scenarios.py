@@ -113,6 +113,7 @@ class Day(Scenario):
             _let_things_go_wrong(here)
         close()
         (here.data / "worker_id").unlink()
+        (here.data / "pending" / "p1.json").unlink()  # as a kill leaves it: the next start makes it
 
     def enter(self, here: Stage) -> None:
         tasks = gateway_tasks(here.county, 6)
@@ -275,13 +276,16 @@ class Accident(Scenario):
 
 
 class Unshown(Scenario):
-    """The file for people cannot be written: the page is kept, and its row is given back for later."""
+    """The file for people, which standalone mode makes first, cannot be written: the row is given back for later."""
 
     def prepare(self, here: Stage) -> None:
         with desk(here.data, here.gateway) as hands:
             hands.add_unread("unread")
         close()
         (self._obstacle(here) / "x").mkdir(parents=True)
+
+    def enter(self, here: Stage) -> None:
+        here.settings["STANDALONE"] = "true"
 
     def act(self, here: Stage, **order: object) -> int:
         given_back = "SELECT 1 FROM outbox WHERE topic = 'scrape' AND state = 'waiting' AND due_at > created_at + 1000"

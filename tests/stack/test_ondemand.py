@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lienworker.db.database import close, open_store
 from lienworker.testing.county.site import DemoSite
 from lienworker.testing.gateway import ReferenceGateway
 from tests.harness.node import Node, interrupt, repeats, wait_until, write_list
@@ -90,6 +91,8 @@ def test_results_arrive_within_seconds_of_the_end_of_an_outage(
 ) -> None:
     """With the patience of real life: after a failure 30 s, then twice as long each time."""
     worker.settings |= {"LIENWORKER_GATEWAY_RETRY": "30", "LIENWORKER_LOG_LEVEL": "warning"}  # nobody reads its log
+    open_store(worker.data)
+    close()
     assert worker.cli("pause", "--upload").returncode == 0
     gateway.enqueue(*gateway_tasks(site, 300))
     process = worker.start("up", LIENWORKER_TASK_EXPIRY="50000")

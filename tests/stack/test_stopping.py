@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lienworker.db.database import close, open_store
 from lienworker.stack.redis_server import server_program
 from lienworker.testing.gateway import ReferenceGateway
 from tests.harness.node import Node, interrupt, wait_until
@@ -25,6 +26,8 @@ def taking(worker: Node, gateway: ReferenceGateway) -> Node:
     """A node that does nothing but take work, of which there is always more."""
     worker.settings |= {"LIENWORKER_MAX_WAITING": "100000", "LIENWORKER_TASK_EXPIRY": "50000"}
     worker.settings["LIENWORKER_LOG_LEVEL"] = "warning"  # nobody reads its log
+    open_store(worker.data)
+    close()
     assert worker.cli("pause", "--fetch").returncode == 0
     place = {"state": "XX", "county": "Juniper"}
     gateway.enqueue(

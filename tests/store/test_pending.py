@@ -10,8 +10,18 @@ from pathlib import Path
 import pytest
 
 from lienworker.data_folder import DataFolder
+from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import execute, write
-from lienworker.store.pending import differences, heal, item, pending_path, rebuild, remove_pending, write_pending
+from lienworker.store.pending import (
+    differences,
+    heal,
+    item,
+    pending_path,
+    rebuild,
+    remove_pending,
+    show_undelivered,
+    write_pending,
+)
 from lienworker.store.results import mark_synced, result
 from tests.harness.store_rows import add_tasks, store_result
 
@@ -139,3 +149,60 @@ def test_a_file_without_a_row_stays_only_while_somebody_could_be_about_to_commit
     assert _names(folder) == {"t1.json"}
     assert heal(folder, lambda: False) == (0, 1)
     assert _names(folder) == set()
+
+
+def _scraped_ago(folder: DataFolder, task_id: str, seconds: float) -> None:
+    """A result on demand: stored, without a file yet."""
+    at = rfc3339(now_ms() - int(1000 * seconds))
+    store_result(task_id, 1, json_path=pending_path(task_id), scraped_at=at)
+
+
+def test_on_demand_a_result_gets_its_file_when_it_is_late(folder: DataFolder) -> None:
+    add_tasks("late", "fresh", "delivered")
+    _scraped_ago(folder, "late", 30)
+    _scraped_ago(folder, "fresh", 1)
+    _scraped_ago(folder, "delivered", 30)
+    with write("test"):
+        mark_synced("delivered", 1)
+    until = show_undelivered(folder, "")
+    assert _names(folder) == {"late.json"}
+    assert differences(folder) == set(), "the fresh one may be delivered any moment"
+    remove_pending(folder, "late")
+    assert show_undelivered(folder, until) >= until
+    assert _names(folder) == set(), "it was looked at before"
+
+
+def test_a_process_that_ends_leaves_a_file_for_all_that_is_not_delivered(folder: DataFolder) -> None:
+    add_tasks("fresh")
+    _scraped_ago(folder, "fresh", 1)
+    show_undelivered(folder, "", is_last=True)
+    assert _names(folder) == {"fresh.json"}
+
+
+def test_the_file_of_an_earlier_result_is_replaced_by_that_of_the_late_one(folder: DataFolder) -> None:
+    add_tasks("t1")
+    _stored(folder, "t1", data={"owner_name": "before"})
+    os.utime(folder.root / pending_path("t1"), (0, 0))
+    store_result(
+        "t1", 2, json_path=pending_path("t1"), scraped_at=rfc3339(now_ms() - 30_000), data={"owner_name": "now"}
+    )
+    show_undelivered(folder, "")
+    assert json.loads((folder.root / pending_path("t1")).read_text())["data"] == {"owner_name": "now"}
+
+
+def test_a_file_that_is_missing_for_long_is_wrong(folder: DataFolder) -> None:
+    add_tasks("t1")
+    _scraped_ago(folder, "t1", 300)
+    assert differences(folder) == {"t1.json"}
+
+
+def test_a_file_that_cannot_be_made_keeps_nobody_else_from_having_one(folder: DataFolder) -> None:
+    add_tasks("a", "b")
+    _scraped_ago(folder, "a", 40)
+    _scraped_ago(folder, "b", 30)
+    (folder.pending / "a.json" / "x").mkdir(parents=True)
+    os.utime(folder.pending / "a.json", (0, 0))
+    show_undelivered(folder, "")
+    remove_pending(folder, "a")
+    assert {"a.json", "b.json"} <= _names(folder)
+    assert json.loads((folder.pending / "b.json").read_text())["task_id"] == "b"

@@ -6,7 +6,7 @@ Built in by a table, added to by entry points (`lienworker.platforms`). A module
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -130,8 +130,21 @@ class Registry:
         """The record of the page, or a PageError with the reason why it has none; never an empty record."""
         page.check()
         platform = self.choose(page, target)
+        return self._checked(platform, page, lambda: platform.parse(page, target))
+
+    def parse_parts(self, parts: Mapping[str, Page], target: Target) -> ParsedPage:
+        """The record of a parcel that is several pages, by the names of its parts, the parcel's own page first."""
+        page = next(iter(parts.values()))
+        if len(parts) == 1:
+            return self.parse(page, target)
+        for part in parts.values():
+            part.check()
+        platform = self.choose(page, target)
+        return self._checked(platform, page, lambda: platform.parse_parts(parts, target))
+
+    def _checked(self, platform: Platform, page: Page, parse: Callable[[], Record]) -> ParsedPage:
         try:
-            record = compact(platform.parse(page, target))
+            record = compact(parse())
         except PageError as error:
             if error.reason == "not_a_parcel":
                 check_page(page)  # an error page, a captcha or a form has a better reason than that

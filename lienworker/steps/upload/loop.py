@@ -24,7 +24,7 @@ _SHARE = 10.0
 #: How long a slow file is waited for when that time is over, and how often the time begins anew because of one.
 _PATIENCE, _MOST_SHARES = 1.0, 12
 #: What has landed waits so long for others to be stored with, while there are any under way, s.
-_GROUP_SECONDS = 0.02
+_GROUP_SECONDS = 0.04
 #: How often a look is taken at things that tell nobody: a stop, a row that is due, s.
 _LOOK_SECONDS = 0.1
 

@@ -30,7 +30,7 @@ from lienworker.store.damage import failure_of
 from lienworker.store.raw_files import is_raw_path
 
 #: Raw files are claimed ahead, so many times what may be under way: none must be missing during a commit.
-_AHEAD = 8
+_AHEAD = 24
 #: After a claim that brought all there was, the next comes so much later, s: what is scraped meanwhile goes together.
 _PAUSE_SECONDS = 0.1
 #: A file that is under way for longer than this is slow, s.
@@ -38,7 +38,7 @@ _SLOW_SECONDS = 1.0
 #: How long a failure waits for a neighbor that gets through, s.
 _DOUBT_SECONDS = 1.0
 #: Up to so many bytes a raw file waits in memory for its turn; there may be more than a hundred of them.
-_LARGE = 256 * 1024
+_LARGE = 64 * 1024
 #: What such a file may unpack to at once, bytes; a larger one is looked at piece by piece.
 _LARGEST = 64 << 20
 _DAMAGED = "raw_page_damaged"

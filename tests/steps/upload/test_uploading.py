@@ -21,6 +21,7 @@ from lienworker.hubs.gateway.outcomes import Kind, Unavailable
 from lienworker.hubs.gateway.sanitize import FitResult, fit_stored
 from lienworker.hubs.gateway.wire import hashed_raw_name
 from lienworker.maintenance.clocks import forgive_clock_jumps
+from lienworker.maintenance.upkeep import Chores
 from lienworker.outbox import breaker, uploads
 from lienworker.outbox.breaker import Failure
 from lienworker.outbox.claims import _ROW, _claimed
@@ -845,6 +846,28 @@ def test_another_process_takes_what_the_one_that_sends_leaves_lying(here: Desk, 
         with write("test"):
             execute("UPDATE outbox SET due_at = due_at - 601000 WHERE topic = 'upload_raw'")
         assert lane.due(here.runtime.rules, 32) == 16
+
+
+# Files for people
+
+
+def test_a_result_that_is_delivered_at_once_never_has_a_file(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(3)
+    pending = here.runtime.folder.pending
+    assert not list(pending.iterdir())
+    here.upload_until()
+    assert not list(pending.iterdir())
+
+
+def test_a_result_that_is_late_has_a_file_until_it_is_delivered(here: Desk, gateway: ReferenceGateway) -> None:
+    here.add(3)
+    with write("test"):
+        execute("UPDATE results SET scraped_at = ?", (rfc3339(now_ms() - 20_000),))
+    Chores(here.runtime.folder, here.runtime.settings).do()
+    pending = here.runtime.folder.pending
+    assert len(list(pending.iterdir())) == 3
+    here.upload_until()
+    assert not list(pending.iterdir())
 
 
 # One endpoint answers again
