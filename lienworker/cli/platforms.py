@@ -44,7 +44,7 @@ def platforms() -> None:
 def list_(as_json: bool) -> None:
     """List the platforms: ours, installed ones, and those of LIENWORKER_PLATFORMS."""
     registry = _registry()
-    columns = ("name", "version", "delay", "concurrency", "evidence", "from")
+    columns = ("name", "version", "delay", "concurrency", "evidence", "reach", "from")
     print_rows([_about(registry, name) for name in registry.names()], columns, as_json=as_json, nothing="None.")
     for words in registry.broken:
         echo(words, err=True)
@@ -58,6 +58,7 @@ def _registry() -> Registry:
 
 def _about(registry: Registry, name: str) -> dict[str, Any]:
     from lienworker.errors import PageError
+    from lienworker.platforms.catalog.registry import reach_of
 
     facts: dict[str, Any] = {"name": name, "from": registry.place_of(name)}
     try:
@@ -65,7 +66,7 @@ def _about(registry: Registry, name: str) -> dict[str, Any]:
     except PageError as problem:
         return {**facts, "version": "BROKEN", "problem": problem.detail}
     asked = {"delay": platform.delay, "concurrency": platform.concurrency}
-    return {**facts, "version": platform.version, **asked, "evidence": platform.evidence}
+    return {**facts, "version": platform.version, **asked, "evidence": platform.evidence, "reach": reach_of(platform)}
 
 
 @platforms.command(epilog="Example: lienworker platforms parse page.html --platform qpublic --json")

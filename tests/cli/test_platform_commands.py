@@ -159,6 +159,12 @@ def test_list_shows_platforms_of_a_folder_and_names_what_is_broken(node: Node, t
     assert "bad.toml" in done.stderr
 
 
+def test_the_list_says_how_pages_are_reached_and_how_sure_that_is(node: Node) -> None:
+    reach = {row["name"]: row["reach"] for row in node.json("platforms", "list")}
+    assert (reach["vgsi"], reach["qpublic"]) == ("one GET", "parse only")
+    assert reach["munis"] == "flow: from documentation"
+
+
 def test_new_writes_a_skeleton_here(node: Node, tmp_path: Path) -> None:
     done = node.cli("platforms", "new", "sunny", "--folder", str(tmp_path / "mine"))
     assert done.returncode == 0, done.stderr

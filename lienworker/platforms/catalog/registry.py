@@ -33,6 +33,7 @@ BUILT_IN = {
     "beacon": "lienworker.platforms.vendors.qpublic:BEACON",
     "vgsi": "lienworker.platforms.vendors.vgsi:PLATFORM",
     "tyler": "lienworker.platforms.vendors.tyler:PLATFORM",
+    "iasworld": "lienworker.platforms.vendors.iasworld:PLATFORM",
     "floridapa": "lienworker.platforms.vendors.floridapa:PLATFORM",
     "leepa": "lienworker.platforms.vendors.leepa:PLATFORM",
     "collier": "lienworker.platforms.vendors.collier:PLATFORM",
@@ -182,6 +183,13 @@ class Registry:
         if not isinstance(loaded, Platform):
             raise PageError("unknown_platform", f"{self._places[name]} is a {type(loaded).__name__}, not a Platform")
         return loaded
+
+
+def reach_of(platform: Platform) -> str:
+    """Return how a platform's pages are reached, and how sure that is."""
+    if platform.flow is None:
+        return platform.reach or "one GET"
+    return f"flow: {platform.reach}" if platform.reach else "flow"
 
 
 def _says_yes(platform: Platform, question: str, about: str | Page) -> bool:

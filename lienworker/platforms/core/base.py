@@ -167,6 +167,9 @@ class Platform(ABC):
     """Requests in the air to one host; None leaves it to the setting."""
     evidence: str = ""
     """What it was written from, and so how sure it is: `real pages`, `a real page`, `from documentation`."""
+    reach: str = ""
+    """How sure its way to the pages is, where it is more than one GET: `verified on recorded pages`, `from
+    documentation`; or that there is none: `parse only`."""
     flow: Flow | None = None
     """How its pages are reached, where one GET is not enough."""
     settings: Mapping[str, str] = MappingProxyType({})

@@ -15,6 +15,7 @@ from lienworker.platforms.guided import GuidedPlatform
 from lienworker.platforms.reading import Grid
 from lienworker.platforms.reading.elements import grid_of
 from lienworker.platforms.rules import Path
+from lienworker.platforms.vendors.munis.flow import FLOW
 
 _BILLS = Path("//table[contains(@id, 'BillsGridView')]")
 _INSTALLMENTS = Path("//table[.//th[contains(., 'Pay By')]]|//table[.//td[contains(., 'Pay By')]]")
@@ -36,9 +37,11 @@ class MunisPlatform(GuidedPlatform):
     delay = 3.0
     concurrency = 1
     evidence = "from documentation"
+    reach = "from documentation"
     url_pattern = re.compile(r"//[\w.-]+\.munisselfservice\.com/|/citizens/RealEstate/", re.I)
     marks = ("ContentPlaceHolderMain", "PrimaryPlaceHolder")
     names = _NAMES
+    flow = FLOW
 
     def parse(self, page: Page, target: Target) -> Record:
         tables = _BILLS(page.selector.root)

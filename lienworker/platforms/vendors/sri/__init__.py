@@ -12,6 +12,7 @@ from lienworker.errors import PageError
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Page, Record, Target
 from lienworker.platforms.services import Facts, JsonPlatform, inside, objects, owners, shown_fields
+from lienworker.platforms.vendors.sri.flow import FLOW
 
 _SALE_TYPES = {"A": "tax sale", "C": "certificate", "D": "deed", "J": "adjudicated", "F": "foreclosure"}
 
@@ -23,7 +24,9 @@ class SriPlatform(JsonPlatform):
     version = "1"
     delay = 2.0
     evidence = "from documentation"
+    reach = "from documentation"
     url_pattern = re.compile(r"//sriservicesusermgmtprod\.azurewebsites\.net/api/property/", re.I)
+    flow = FLOW
 
     def recognises(self, page: Page) -> bool:
         return page.is_json and '"propertyId"' in page.text and '"saleId"' in page.text
