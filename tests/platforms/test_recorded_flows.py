@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,29 @@ def test_the_calendar_of_a_real_auction_site_has_its_days() -> None:
     assert days == ["03/05/2026", "03/12/2026", "03/19/2026", "03/26/2026"]
     record = default_registry().parse(page, Target(platform="realauction")).record
     assert record["parcels"][0]["auction"]["date"] == "2026-03-05"
+
+
+def test_the_lists_of_real_auction_sites_are_read_after_a_preview() -> None:
+    """Hillsborough, Florida, and in shorthand Montgomery, Ohio; the preview is ours, after what is known of it."""
+    lists = (
+        "pages/realauction/realforeclose_fl_hillsborough_areaW_2026-06-05.html",
+        "pages-more/realauction/sheriffsale_oh_montgomery_areaC_2026-07-10.rethtml.txt",
+    )
+    for name in lists:
+        shown = recorded(name).decode()
+        listed = json.dumps({"retHTML": shown, "rlist": ""})
+        ids = re.findall(r'AITEM_(\d+)"', shown)
+        site = ReplaySite(
+            [
+                Exchange("GET", "/index.cfm", f"<div id='ALB'>{','.join(ids)}</div>"),
+                Exchange("GET", "/index.cfm", listed),
+                Exchange("GET", "/index.cfm", listed),
+            ]
+        )
+        with serving(site):
+            target = Target("realauction", extra={"base_url": site.url, "auction_date": "06/05/2026"})
+            done = walk_one(default_registry().get("realauction").flow_for(target), target)
+        assert isinstance(done, Done), (done, site.refused)
+        items = default_registry().parse_parts(done.parts, target).record["parcels"]
+        assert [item["alternate_ids"]["auction_id"] for item in items] == ids
+        assert all(item["auction"]["case_number"] and item["parcel_id"] for item in items)

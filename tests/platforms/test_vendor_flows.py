@@ -12,7 +12,7 @@ from lienworker.platforms.catalog.definitions import load_definition
 from lienworker.platforms.flows import Done, Ended, Flow, can_walk
 from lienworker.testing.county.pages import parcel_id
 from lienworker.testing.serving import serving
-from lienworker.testing.sites import GuestSite, WebFormsSite
+from lienworker.testing.sites import AuctionSite, GuestSite, WebFormsSite
 from tests.harness.replay import Exchange, ReplaySite
 from tests.harness.walking import record_of, target_of, walk_all, walk_one
 
@@ -94,6 +94,51 @@ def test_an_account_of_eagleweb_has_its_documents(by: str) -> None:
     assert (record["parcel_id"], len(record["values"])) == (parcel_id(1), 8)
     assert record["sales"]
     assert site.sessions_opened == 1
+
+
+@pytest.mark.parametrize("items", [1, 10, 15, 20, 37])
+def test_a_day_of_auctions_is_read_to_its_last_page_and_no_further(items: int) -> None:
+    site = AuctionSite(items_a_day=items)
+    with serving(site):
+        target = target_of(site.day_rows()[0])
+        parts = parts_of(target)
+    pages = -(-items // 10)
+    assert list(parts) == ["items", *(f"more-{n}" for n in range(1, pages))]
+    assert len(site.arrivals) == 1 + pages + 1  # the preview, the pages, and the last one again
+    found = record_of(parts, target)["parcels"]
+    assert [item["parcel_id"] for item in found] == [parcel_id(n) for n in range(1, items + 1)]
+    auction = found[-1]["auction"]
+    assert (auction["date"], auction["case_number"]) == ("2026-03-05", f"2026-TD-{items:05d}")
+    assert auction["opening_bid"] > 0
+
+
+def test_a_day_without_auctions_is_told_from_a_session_that_is_over() -> None:
+    site = AuctionSite(items_a_day=15, end_every=12)
+    with serving(site):
+        empty = target_of(site.day_rows()[0] | {"auction_date": "01/01/2026"})
+        assert (walk_one(flow_of(empty), empty)).reason == "parcel_not_found"  # type: ignore[union-attr]
+        day = target_of(site.day_rows()[0])
+        lost = walk_one(flow_of(day), day)
+    assert isinstance(lost, Ended)
+    assert lost.reason == "session_lost"
+
+
+def test_all_days_of_auctions_share_a_session_as_long_as_it_lasts() -> None:
+    for site, opened in ((AuctionSite(days=6), 1), (AuctionSite(days=6, end_every=20), 6)):
+        with serving(site):
+            targets = [target_of(row) for row in site.day_rows()]
+            moves = walk_all(flow_of(targets[0]), targets)
+        assert all(isinstance(move, Done) and len(move.parts) == 2 for move in moves)
+        assert site.sessions_opened <= opened
+
+
+def test_the_calendar_of_an_auction_site_is_a_list_of_days() -> None:
+    site = AuctionSite(days=3)
+    with serving(site):
+        target = Target(platform="realauction", extra={"base_url": site.url})
+        parts = parts_of(target)
+    days = record_of(parts, target)["parcels"]
+    assert [day["auction"]["date"] for day in days] == ["2026-03-05", "2026-03-12", "2026-03-19"]
 
 
 PAGES = Path(__file__).resolve().parents[1] / "fixtures" / "pages"

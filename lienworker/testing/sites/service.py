@@ -66,7 +66,8 @@ class ServiceSite(SessionSite):
     async def _found_before(self, request: web.Request) -> Parcel:
         """Return the parcel of an id that this session's search gave out."""
         visit, asked = await self._asked(request)
-        number = next((int(number) for number, given in visit.held.items() if given == asked.get("id")), None)
+        wanted = str(asked.get("id"))  # these services take a number that is written as a text
+        number = next((int(number) for number, given in visit.held.items() if str(given) == wanted), None)
         if number is None:
             raise web.HTTPNotFound(
                 text='{"error": "no such property in this session"}', content_type="application/json"

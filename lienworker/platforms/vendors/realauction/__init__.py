@@ -9,11 +9,13 @@ from typing import Any
 from lienworker.errors import PageError
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Page, Record, Target
+from lienworker.platforms.flows import Flow
 from lienworker.platforms.reading import Pair, record_of
 from lienworker.platforms.reading.elements import cells_of, lines_of, text_of
 from lienworker.platforms.reading.tokens import CELLS
 from lienworker.platforms.rules import RulePlatform
 from lienworker.platforms.vendors.realauction.files import looks_like_auction_file, read_auction_file
+from lienworker.platforms.vendors.realauction.flow import BY_DAY, CALENDAR
 from lienworker.platforms.vendors.realauction.lists import DAYS, ITEMS, day_of, item_of, written_out
 
 _CERT = re.compile(r"""data-cert\s*=\s*["']?([\w-]+)""")
@@ -34,8 +36,14 @@ class RealAuctionPlatform(RulePlatform):
     version = "3"
     delay = 3.0
     evidence = "real pages"
+    reach = "calendar and lists verified on recorded pages, preview from documentation"
     concurrency = 1
+    flow = BY_DAY
     url_pattern = re.compile(r"//[\w-]+\.real(?:taxlien|taxdeed|foreclose|auction|tdm)\.com/", re.I)
+
+    def flow_for(self, target: Target) -> Flow:
+        """Return the way to the list of a day, or to the calendar where the target names no day."""
+        return BY_DAY if target.extra.get("auction_date") else CALENDAR
 
     def recognises(self, page: Page) -> bool:
         marks = ("certpop-", "AUCTION_ITEM", "CALBOX", '"retHTML"')
