@@ -138,6 +138,13 @@ class SelectorPlatform(Platform):
             raise PageError("not_a_parcel", f"the page has no parcel as {self.name} shows them")
         return record
 
+    def parse_parts(self, parts: Mapping[str, Page], target: Target) -> Record:
+        """Read the parts as the platform that it extends does, where it has no rules of its own."""
+        here = self.rules_for(target)
+        if self.extends and not (here.fields or here.tables):
+            return self.extends.parse_parts(parts, target)
+        return super().parse_parts(parts, target)
+
     def finish(self, record: Record, page: Page) -> None:
         """For what selectors cannot say."""
 

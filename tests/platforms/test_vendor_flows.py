@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from lienworker.platforms import Page, Record, Target, default_registry
 from lienworker.platforms.catalog.definitions import load_definition
+from lienworker.platforms.catalog.lists import listed_parcels
 from lienworker.platforms.flows import Done, Ended, Flow, can_walk
 from lienworker.testing.county.pages import parcel_id
 from lienworker.testing.serving import serving
@@ -100,7 +102,7 @@ def test_an_account_of_eagleweb_has_its_documents(by: str) -> None:
 def test_a_day_of_auctions_is_read_to_its_last_page_and_no_further(items: int) -> None:
     site = AuctionSite(items_a_day=items)
     with serving(site):
-        target = target_of(site.day_rows()[0])
+        target = target_of(site.rows(100)[0])
         parts = parts_of(target)
     pages = -(-items // 10)
     assert list(parts) == ["items", *(f"more-{n}" for n in range(1, pages))]
@@ -115,9 +117,9 @@ def test_a_day_of_auctions_is_read_to_its_last_page_and_no_further(items: int) -
 def test_a_day_without_auctions_is_told_from_a_session_that_is_over() -> None:
     site = AuctionSite(items_a_day=15, end_every=12)
     with serving(site):
-        empty = target_of(site.day_rows()[0] | {"auction_date": "01/01/2026"})
+        empty = target_of(site.rows(100)[0] | {"auction_date": "01/01/2026"})
         assert (walk_one(flow_of(empty), empty)).reason == "parcel_not_found"  # type: ignore[union-attr]
-        day = target_of(site.day_rows()[0])
+        day = target_of(site.rows(100)[0])
         lost = walk_one(flow_of(day), day)
     assert isinstance(lost, Ended)
     assert lost.reason == "session_lost"
@@ -126,7 +128,7 @@ def test_a_day_without_auctions_is_told_from_a_session_that_is_over() -> None:
 def test_all_days_of_auctions_share_a_session_as_long_as_it_lasts() -> None:
     for site, opened in ((AuctionSite(days=6), 1), (AuctionSite(days=6, end_every=20), 6)):
         with serving(site):
-            targets = [target_of(row) for row in site.day_rows()]
+            targets = [target_of(row) for row in site.rows(100)]
             moves = walk_all(flow_of(targets[0]), targets)
         assert all(isinstance(move, Done) and len(move.parts) == 2 for move in moves)
         assert site.sessions_opened <= opened
@@ -323,3 +325,37 @@ def test_a_flow_is_not_begun_for_a_target_that_says_too_little(name: str) -> Non
     platform = default_registry().get(name)
     assert platform.flow is not None
     assert not can_walk(platform.flow, Target(platform=name, state="XX", county="Juniper"))
+
+
+def test_the_items_of_a_day_are_followed_with_their_sale() -> None:
+    site = AuctionSite(items_a_day=15)
+    with serving(site):
+        target = target_of(site.rows(15)[0])
+        parts = parts_of(target)
+    page = next(iter(parts.values()))
+    listed = list(
+        listed_parcels(record_of(parts, target), page, Target("collier", "XX", "Juniper"), default_registry())
+    )
+    assert [item.target.parcel_id for item in listed] == [parcel_id(n) for n in range(1, 16)]
+    assert listed[14].auction["case_number"] == "2026-TD-00015"
+    assert listed[14].auction["opening_bid"] > 0
+
+
+def test_an_item_that_links_to_the_countys_page_is_followed_there() -> None:
+    row = '<td class="AD_LBL">Parcel ID:</td><td class="AD_DTA"><a href="http://pa.example/?id=7">00-7</a></td>'
+    item = f'<div id="AITEM_9" class="AUCTION_ITEM" aid="9"><table class="ad_tab"><tr>{row}</tr></table></div>'
+    page = Page("http://x.example/index.cfm", json.dumps({"retHTML": item, "rlist": "9"}).encode(), "text/html")
+    record = default_registry().parse(page, Target("realauction")).record
+    (found,) = listed_parcels(record, page, Target(), default_registry())
+    assert (found.url, found.target.parcel_id) == ("http://pa.example/?id=7", "00-7")
+
+
+def test_the_days_of_a_calendar_are_followed_as_lists() -> None:
+    site = AuctionSite(days=3)
+    with serving(site):
+        target = Target("realauction", extra={"base_url": site.url})
+        parts = parts_of(target)
+    listed = list(listed_parcels(record_of(parts, target), parts["calendar"], Target(state="XX"), default_registry()))
+    assert [item.target.extra["auction_date"] for item in listed] == ["03/05/2026", "03/12/2026", "03/19/2026"]
+    assert all(item.is_list and item.target.extra["base_url"] == site.url for item in listed)
+    assert len({item.url for item in listed}) == 3

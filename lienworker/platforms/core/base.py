@@ -193,6 +193,10 @@ class Platform(ABC):
     def parse(self, page: Page, target: Target) -> Record:
         """The canonical record of the page. Raises PageError where the page is not a parcel's."""
 
+    def list_of(self, item: Record, url: str) -> Target | None:
+        """The target of an item that is a list itself (a day of a calendar at `url`); None where it is none."""
+        return None
+
     def parse_parts(self, parts: Mapping[str, Page], target: Target) -> Record:
         """The record of all pages that the flow kept, by their names; the first is the parcel's own.
 

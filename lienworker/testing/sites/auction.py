@@ -46,10 +46,11 @@ class AuctionSite(SessionSite):
         first = self.days[day] * self.items_a_day + 1
         return [Parcel(number) for number in range(first, first + self.items_a_day)]
 
-    def day_rows(self) -> list[dict[str, str]]:
-        """Rows for an import: the list of each sale day."""
-        place = {"platform": self.kind, "state": "XX", "county": "Juniper", "base_url": self.url}
-        return [place | {"auction_date": f"{day:%m/%d/%Y}"} for day in self.days]
+    def rows(self, n: int, start: int = 1) -> list[dict[str, str]]:
+        """Rows for an import: the lists of as many sale days as `n` parcels need."""
+        days = list(self.days)[: -(-n // self.items_a_day)]
+        place = {"platform": self.kind, "state": "XX", "county": "Juniper"} | self.settings()
+        return [place | {"auction_date": f"{day:%m/%d/%Y}"} for day in days]
 
     async def _index(self, request: web.Request) -> web.Response:
         if _REFUSED_AGENTS.search(request.headers.get("User-Agent", "")):

@@ -23,11 +23,35 @@ _COLUMNS = {
     "sales": "Sale Date|Sale Price|Deed Type|Book/Page|Grantor|Grantee",
 }
 
+_FLOW = """account = ""
+[flow]
+session = "30m"
+[[flow.open]]
+get = "{base_url}/web/login.jsp"
+[[flow.open]]
+submit = { form = "#guestLogin", click = "submit" }
+safe = true
+capture = { token = { css = "meta[name=session-token]::attr(content)" } }
+[[flow.step]]
+get = "{base_url}/taxweb/account.jsp?accountNum={account}"
+headers = { X-Session-Token = "{token}" }
+missing = { text = "No results found" }
+expect = { css = "#taxAccountSummary" }
+capture = { documents = { css = "#left a::attr(href)", many = true } }
+keep = "account"
+[[flow.step]]
+get = "{item}"
+headers = { X-Session-Token = "{token}" }
+repeat = { over = "documents", most = 5 }
+keep = "document"
+"""
+
 
 class GuestSite(SessionSite):
     """Accounts behind the guest's door; without `wants_token` the cookie alone opens it, as EagleWeb has it."""
 
     kind = "eagleweb"
+    flow = _FLOW
 
     def __init__(self, *, end_every: int = 0, wants_token: bool = True) -> None:
         super().__init__(end_every=end_every)
@@ -43,7 +67,7 @@ class GuestSite(SessionSite):
         return request.cookies.get(COOKIE, "")
 
     def _row(self, wanted: str) -> dict[str, str]:
-        return super()._row(wanted) | {"base_url": self.url, "account": account_of(wanted)}
+        return super()._row(wanted) | {"account": account_of(wanted)}
 
     async def _login(self, request: web.Request) -> web.Response:
         buttons = (

@@ -20,11 +20,43 @@ _NAMES = {
     "sales": ("date", "price", "deedType", "bookPage", "grantor", "grantee"),
 }
 
+_FLOW = """[flow]
+session = "30m"
+headers = { x-api-key = "{api_key}" }
+lost = { status = 401 }
+[[flow.open]]
+post = "{base_url}/session"
+json = {}
+safe = true
+capture = { token = { json = "accessToken" } }
+[[flow.step]]
+post = "{base_url}/property/carddetail"
+json = { searchText = "{parcel_id}", recordCount = 10, startIndex = 0 }
+headers = { Authorization = "Bearer {token}" }
+safe = true
+missing = { json = "length(properties) == `0`" }
+capture = { property = { json = "properties[0].id" } }
+keep = "card"
+[[flow.step]]
+post = "{base_url}/property/detail"
+json = { id = "{property}" }
+headers = { Authorization = "Bearer {token}" }
+safe = true
+keep = "detail"
+[[flow.step]]
+post = "{base_url}/property/history"
+json = { id = "{property}" }
+headers = { Authorization = "Bearer {token}" }
+safe = true
+keep = "history"
+"""
+
 
 class ServiceSite(SessionSite):
     """Search, details and history of a property, each a POST."""
 
     kind = "sri"
+    flow = _FLOW
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_post("/api/session", self._session)
@@ -35,8 +67,8 @@ class ServiceSite(SessionSite):
     def secret_of(self, request: web.Request) -> str:
         return request.headers.get("Authorization", "").removeprefix("Bearer ")
 
-    def _row(self, wanted: str) -> dict[str, str]:
-        return super()._row(wanted) | {"base_url": f"{self.url}/api"}
+    def settings(self) -> dict[str, str]:
+        return {"base_url": f"{self.url}/api", "api_key": KEY}
 
     async def _session(self, request: web.Request) -> web.Response:
         await _body(request)

@@ -48,6 +48,9 @@ class SessionSite(ABC):
     """A site whose pages belong to sessions. Subclasses have the pages; `app` adds the log around them."""
 
     kind: str
+    """The platform whose pages these are."""
+    flow: str = ""
+    """Its own flow in TOML, where the platform's does not do."""
 
     def __init__(self, *, end_every: int = 0) -> None:
         """With `end_every`, a session is good for so many parcels and ends in the middle of the next one."""
@@ -82,6 +85,28 @@ class SessionSite(ABC):
     def rows(self, n: int, start: int = 1) -> list[dict[str, str]]:
         """Rows for an import: `n` parcels by their ids."""
         return [self._row(parcel_id(number)) for number in range(start, start + n)]
+
+    @property
+    def name(self) -> str:
+        """The platform that `definition` defines."""
+        return f"juniper_{self.kind}"
+
+    def definition(self, delay: float) -> str:
+        """Return a definition of this site's platform, with another delay: the site is ours to hurry."""
+        settings = "\n".join(f'{name} = "{value}"' for name, value in self.settings().items())
+        return f'name = "{self.name}"\nextends = "{self.kind}"\ndelay = {delay}\n[settings]\n{settings}\n{self.flow}'
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of the site's own platform."""
+        return {"base_url": self.url}
+
+    def work(self, n: int) -> list[dict[str, str]]:
+        """Rows for an import by the site's own platform, for `n` parcels."""
+        known = self.settings()
+        return [
+            {name: value for name, value in row.items() if name not in known} | {"platform": self.name}
+            for row in self.rows(n)
+        ]
 
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self._record])
@@ -122,7 +147,8 @@ class SessionSite(ABC):
                 self._visits.pop(visit.secret, None)
 
     def _row(self, wanted: str) -> dict[str, str]:
-        return {"platform": self.kind, "state": "XX", "county": "Juniper", "parcel_id": wanted}
+        place = {"platform": self.kind, "state": "XX", "county": "Juniper", "parcel_id": wanted}
+        return place | self.settings()
 
     @web.middleware
     async def _record(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -55,8 +55,8 @@ class WebFormsSite(SessionSite):
     def secret_of(self, request: web.Request) -> str:
         return request.cookies.get(COOKIE, "")
 
-    def _row(self, wanted: str) -> dict[str, str]:
-        return super()._row(wanted) | {"base_url": self.url + self.base}
+    def settings(self) -> dict[str, str]:
+        return {"base_url": self.url + self.base}
 
     async def _disclaimer(self, request: web.Request) -> web.Response:
         visit = self.visit_of(request) or self.open_visit()

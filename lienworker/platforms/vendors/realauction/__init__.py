@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date
 from typing import Any
+
+from yarl import URL
 
 from lienworker.errors import PageError
 from lienworker.platforms.core import clean
@@ -44,6 +47,14 @@ class RealAuctionPlatform(RulePlatform):
     def flow_for(self, target: Target) -> Flow:
         """Return the way to the list of a day, or to the calendar where the target names no day."""
         return BY_DAY if target.extra.get("auction_date") else CALENDAR
+
+    def list_of(self, item: Record, url: str) -> Target | None:
+        """Return the list of a day of the calendar."""
+        day = item.get("auction", {}).get("date")
+        if item.get("parcel_id") or not day:
+            return None
+        asked = {"base_url": str(URL(url).origin()), "auction_date": f"{date.fromisoformat(day):%m/%d/%Y}"}
+        return Target(self.name, extra=asked)
 
     def recognises(self, page: Page) -> bool:
         marks = ("certpop-", "AUCTION_ITEM", "CALBOX", '"retHTML"')
