@@ -26,6 +26,7 @@ from lienworker.platforms import Registry, registry_with
 from lienworker.settings import Settings
 from lienworker.steps.collect import CollectContext
 from lienworker.steps.fetch import FetchContext
+from lienworker.steps.flows import FlowWalker
 from lienworker.steps.in_flight import OnLoop
 from lienworker.steps.lane import LaneLease, Slots
 from lienworker.steps.pacer import HostPacer
@@ -56,6 +57,7 @@ class Runtime:
     watchdog: Watchdog
     gateway: OnLoop[GatewayClient]
     fetcher: OnLoop[Fetcher]
+    walker: FlowWalker
     bounds: Bounds
     #: Held while a poll for work is under way, until its reply is stored.
     polling: threading.Lock
@@ -99,6 +101,7 @@ class Runtime:
             retries=self.retries,
             slots=self.slots,
             scrape=self.scrape,
+            walker=self.walker,
         )
 
     @property
@@ -170,7 +173,7 @@ def running(
         remove_stale_files(folder)
         if settings.mode == "ondemand":
             warn_of_new_worker_id(_worker_id(settings, folder))
-    pacer = HostPacer(settings.host_delay)
+    pacer, walker = HostPacer(settings.host_delay), FlowWalker()
     fetcher = OnLoop(loop, lambda: make_fetcher(settings, pacer))
     gateway = OnLoop(loop, lambda: _make_gateway(settings, folder))
 
@@ -182,11 +185,12 @@ def running(
         if kind == "worker":
             respell_hosts()
         try:
-            yield _runtime(settings, folder, holder, gateway, fetcher)
+            yield _runtime(settings, folder, holder, gateway, fetcher, walker)
         finally:
             record_calls(gateway)
             fetcher.close()
             gateway.close()
+            walker.close()
             pacer.close()
             if kind == "worker" and settings.mode == "ondemand":
                 show_undelivered(folder, "", is_last=True)
@@ -198,6 +202,7 @@ def _runtime(
     holder: WorkerLease,
     gateway: OnLoop[GatewayClient],
     fetcher: OnLoop[Fetcher],
+    walker: FlowWalker,
 ) -> Runtime:
     stopping = threading.Event()
     return Runtime(
@@ -210,6 +215,7 @@ def _runtime(
         watchdog=Watchdog(),
         gateway=gateway,
         fetcher=fetcher,
+        walker=walker,
         bounds=Bounds(raw=CallBound(settings.upload_concurrency), result=ResultBound(), report=CallBound(MOST_REPORTS)),
         polling=threading.Lock(),
         one_uploader=threading.Lock(),
