@@ -19,6 +19,7 @@ from lienworker.hubs.gateway.client import GatewayClient
 from lienworker.large_blocks import return_large_blocks
 from lienworker.outbox.backoff import RetryPolicy
 from lienworker.outbox.claims import Rules
+from lienworker.outbox.clock_jumps import ClockWatch
 from lienworker.outbox.leases import WorkerLease, anybody_alive
 from lienworker.outbox.outcomes import configure
 from lienworker.outbox.pacing import respell_hosts
@@ -26,6 +27,7 @@ from lienworker.platforms import Registry, registry_with
 from lienworker.settings import Settings
 from lienworker.steps.collect import CollectContext
 from lienworker.steps.fetch import FetchContext
+from lienworker.steps.flows import FlowWalker
 from lienworker.steps.in_flight import OnLoop
 from lienworker.steps.lane import LaneLease, Slots
 from lienworker.steps.pacer import HostPacer
@@ -56,7 +58,9 @@ class Runtime:
     watchdog: Watchdog
     gateway: OnLoop[GatewayClient]
     fetcher: OnLoop[Fetcher]
+    walker: FlowWalker
     bounds: Bounds
+    clock: ClockWatch
     #: Held while a poll for work is under way, until its reply is stored.
     polling: threading.Lock
     #: Held by the one thread of this process that uploads.
@@ -99,6 +103,8 @@ class Runtime:
             retries=self.retries,
             slots=self.slots,
             scrape=self.scrape,
+            walker=self.walker,
+            clock=self.clock,
         )
 
     @property
@@ -170,7 +176,8 @@ def running(
         remove_stale_files(folder)
         if settings.mode == "ondemand":
             warn_of_new_worker_id(_worker_id(settings, folder))
-    pacer = HostPacer(settings.host_delay)
+    clock = ClockWatch()
+    pacer, walker = HostPacer(settings.host_delay, clock), FlowWalker()
     fetcher = OnLoop(loop, lambda: make_fetcher(settings, pacer))
     gateway = OnLoop(loop, lambda: _make_gateway(settings, folder))
 
@@ -182,11 +189,12 @@ def running(
         if kind == "worker":
             respell_hosts()
         try:
-            yield _runtime(settings, folder, holder, gateway, fetcher)
+            yield _runtime(settings, folder, holder, gateway, fetcher, walker, clock)
         finally:
             record_calls(gateway)
             fetcher.close()
             gateway.close()
+            walker.close()
             pacer.close()
             if kind == "worker" and settings.mode == "ondemand":
                 show_undelivered(folder, "", is_last=True)
@@ -198,6 +206,8 @@ def _runtime(
     holder: WorkerLease,
     gateway: OnLoop[GatewayClient],
     fetcher: OnLoop[Fetcher],
+    walker: FlowWalker,
+    clock: ClockWatch,
 ) -> Runtime:
     stopping = threading.Event()
     return Runtime(
@@ -210,6 +220,8 @@ def _runtime(
         watchdog=Watchdog(),
         gateway=gateway,
         fetcher=fetcher,
+        walker=walker,
+        clock=clock,
         bounds=Bounds(raw=CallBound(settings.upload_concurrency), result=ResultBound(), report=CallBound(MOST_REPORTS)),
         polling=threading.Lock(),
         one_uploader=threading.Lock(),

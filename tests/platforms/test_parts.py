@@ -24,7 +24,10 @@ def parsed(**parts: str) -> Record:
     registry = Registry({})
     registry.add(Cards())
     pages = {name: Page("http://a.example/", text.encode(), "application/json") for name, text in parts.items()}
-    return registry.parse_parts(pages, Target(platform="cards")).record
+    first, *others = pages
+    page = pages[first]
+    page.part, page.more = first, {name: pages[name] for name in others}
+    return registry.parse(page, Target(platform="cards")).record
 
 
 def test_what_the_first_page_says_stands_and_the_others_add_to_it() -> None:

@@ -6,7 +6,7 @@ Built in by a table, added to by entry points (`lienworker.platforms`). A module
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -85,6 +85,7 @@ class Registry:
         """`places` maps a name to `module:attribute`, in the order in which detection asks."""
         self._places = dict(places)
         self._loaded: dict[str, Platform] = {}
+        self._with_flows: list[Platform] | None = None
         self.folder: Path | None = None  # where platforms of the operator's own are
         self.broken: list[str] = []  # a sentence for each file that was to bring a platform and could not
 
@@ -103,6 +104,13 @@ class Registry:
         self._places.pop(platform.name, None)
         self._places = {platform.name: place, **self._places}
         self._loaded[platform.name] = platform
+        self._with_flows = None
+
+    def with_flows(self) -> list[Platform]:
+        """The platforms whose pages a flow reaches; asked for every task without a platform, so worked out once."""
+        if self._with_flows is None:
+            self._with_flows = [platform for platform in self._specific() if platform.flow is not None]
+        return self._with_flows
 
     def copy(self) -> Registry:
         """The same platforms, to add others to."""
@@ -130,22 +138,12 @@ class Registry:
     def parse(self, page: Page, target: Target) -> ParsedPage:
         """The record of the page, or a PageError with the reason why it has none; never an empty record."""
         page.check()
-        platform = self.choose(page, target)
-        return self._checked(platform, page, lambda: platform.parse(page, target))
-
-    def parse_parts(self, parts: Mapping[str, Page], target: Target) -> ParsedPage:
-        """The record of a parcel that is several pages, by the names of its parts, the parcel's own page first."""
-        page = next(iter(parts.values()))
-        if len(parts) == 1:
-            return self.parse(page, target)
-        for part in parts.values():
+        for part in page.more.values():
             part.check()
         platform = self.choose(page, target)
-        return self._checked(platform, page, lambda: platform.parse_parts(parts, target))
-
-    def _checked(self, platform: Platform, page: Page, parse: Callable[[], Record]) -> ParsedPage:
         try:
-            record = compact(parse())
+            found = platform.parse_parts(page.parts, target) if page.more else platform.parse(page, target)
+            record = compact(found)
         except PageError as error:
             if error.reason == "not_a_parcel":
                 check_page(page)  # an error page, a captcha or a form has a better reason than that

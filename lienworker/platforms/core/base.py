@@ -36,6 +36,7 @@ CANONICAL = (
 )  # fmt: skip
 T = TypeVar("T")
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+_NO_PAGES: Mapping[str, Any] = MappingProxyType({})
 _UTF8 = frozenset({"utf-8", "UTF-8"})
 _MAY_BE_A_BOM = frozenset({b"\xef", b"\xfe", b"\xff", b"\x00"})
 
@@ -71,9 +72,18 @@ class Page:
         self.status = status
         self.headers = _NO_HEADERS
         """The reply's headers, for the steps of a flow; a stored page has none."""
+        self.part = "page"
+        """Its name among the pages of its parcel."""
+        self.more: Mapping[str, Page] = _NO_PAGES
+        """The parcel's other pages by their names, where a flow keeps several: of the parcel's own page."""
         self.under_limits = False
         """Whether this process may use only so much time and memory, so that no page can do it harm."""
         self._memo: dict[str, Any] = {}
+
+    @property
+    def parts(self) -> dict[str, Page]:
+        """All pages of the parcel by their names, its own first."""
+        return {self.part: self, **self.more}
 
     @cached_property
     def text(self) -> str:
@@ -129,6 +139,8 @@ class Page:
         for name in ("text", "lower_text", "selector"):
             self.__dict__.pop(name, None)
         self._memo.clear()
+        for page in self.more.values():
+            page.forget()
 
     @cached_property
     def is_json(self) -> bool:
