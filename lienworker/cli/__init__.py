@@ -17,6 +17,7 @@ import click
 from lienworker import __version__
 from lienworker.cli import (
     analyzing,
+    flows,
     gateway,
     inspection,
     intake,
@@ -62,6 +63,7 @@ def cli() -> None:
     """
 
 
+platforms.platforms.add_command(flows.try_)
 for command in (
     running.run, running.up, running.demo, intake.import_, intake.bulk, scraping.scrape, tasks.tasks, results.results,
     outbox.outbox, gateway.gateway, upkeep.pause, upkeep.resume, platforms.platforms, analyzing.reparse,

@@ -90,10 +90,14 @@ def parse(source: str, url: str | None, as_json: bool, **where: str | None) -> N
         print_json({**about, "doubts": [doubt._asdict() for doubt in doubts]})
         return
     echo(f"{parsed.platform} (version {parsed.version})")
-    for name, value in parsed.record.items():
-        _print_value(name, value)
+    print_record(parsed.record)
     for doubt in doubts:
         echo(f"{'doubt':>20}  {doubt.check}: {doubt.field}: {shown(doubt.detail)}")
+
+
+def print_record(record: dict[str, Any]) -> None:
+    for name, value in record.items():
+        _print_value(name, value)
 
 
 def _print_value(name: str, value: Any) -> None:

@@ -94,6 +94,8 @@ class FlowWalker:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "flows")
+        self.watch: Callable[[Ask, FetchOutcome, Jar], None] | None = None
+        """Told each request with its reply, where a person looks on."""
 
     async def walk(self, fetcher: Fetcher, row: Claimed, job: FlowJob, stopping: threading.Event) -> Walked | None:
         """Walk the row's flow; return None where it must be walked later, as if it had never been tried.
@@ -158,6 +160,8 @@ class _Trip:
             outcome = await self._ask(move)
             if outcome is None:
                 return self._unsure() if self.has_sent_unsafe else None
+            if self._walker.watch:
+                self._walker.watch(move, outcome, self._jar)
             page = _page_of(outcome, move.url)
             if page is None:
                 assert isinstance(outcome, FetchFailed)

@@ -35,6 +35,7 @@ class ReplaySite:
 
     def app(self) -> web.Application:
         app = web.Application()
+        app.router.add_get("/robots.txt", _robots)
         app.router.add_route("*", "/{rest:.*}", self._reply)
         return app
 
@@ -65,3 +66,7 @@ class ReplaySite:
         wrong = [name for name, value in wanted.sent.items() if sent.get(name) != value]
         wrong += [name for name, value in wanted.headers.items() if request.headers.get(name) != value]
         return f"wrong {', '.join(wrong)}" if wrong else ""
+
+
+async def _robots(request: web.Request) -> web.Response:
+    raise web.HTTPNotFound

@@ -62,7 +62,14 @@ def walk_one(flow: Flow, target: Target) -> Done | Ended | Refused:
 
 
 def record_of(parts: Mapping[str, Page], target: Target) -> Record:
-    return default_registry().parse_parts(parts, target).record
+    return default_registry().parse(in_parts(parts), target).record
+
+
+def in_parts(parts: Mapping[str, Page]) -> Page:
+    """Return the parcel's own page, with the others beside it."""
+    (name, first), *more = parts.items()
+    first.part, first.more = name, dict(more)
+    return first
 
 
 def target_of(row: Mapping[str, Any]) -> Target:

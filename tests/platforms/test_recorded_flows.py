@@ -15,7 +15,7 @@ from lienworker.platforms.flows.matching import values_of
 from lienworker.platforms.vendors import iasworld
 from lienworker.testing.serving import serving
 from tests.harness.replay import Exchange, ReplaySite
-from tests.harness.walking import walk_one
+from tests.harness.walking import record_of, walk_one
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 pytestmark = pytest.mark.skipif(not (SHARED / "flows").exists(), reason="no recorded pages in ../shared/flows")
@@ -110,6 +110,6 @@ def test_the_lists_of_real_auction_sites_are_read_after_a_preview() -> None:
             target = Target("realauction", extra={"base_url": site.url, "auction_date": "06/05/2026"})
             done = walk_one(default_registry().get("realauction").flow_for(target), target)
         assert isinstance(done, Done), (done, site.refused)
-        items = default_registry().parse_parts(done.parts, target).record["parcels"]
+        items = record_of(done.parts, target)["parcels"]
         assert [item["alternate_ids"]["auction_id"] for item in items] == ids
         assert all(item["auction"]["case_number"] and item["parcel_id"] for item in items)

@@ -114,6 +114,13 @@ def test_a_day_of_auctions_is_read_to_its_last_page_and_no_further(items: int) -
     assert auction["opening_bid"] > 0
 
 
+def test_the_address_of_a_days_preview_says_enough() -> None:
+    site = AuctionSite(items_a_day=12)
+    with serving(site):
+        target = Target("realauction", url=site.preview_url(next(iter(site.days))))
+        assert len(record_of(parts_of(target), target)["parcels"]) == 12
+
+
 def test_a_day_without_auctions_is_told_from_a_session_that_is_over() -> None:
     site = AuctionSite(items_a_day=15, end_every=12)
     with serving(site):

@@ -50,7 +50,10 @@ class AuctionSite(SessionSite):
         """Rows for an import: the lists of as many sale days as `n` parcels need."""
         days = list(self.days)[: -(-n // self.items_a_day)]
         place = {"platform": self.kind, "state": "XX", "county": "Juniper"} | self.settings()
-        return [place | {"auction_date": f"{day:%m/%d/%Y}"} for day in days]
+        return [place | {"auction_date": f"{day:%m/%d/%Y}", "url": self.preview_url(day)} for day in days]
+
+    def preview_url(self, day: date) -> str:
+        return f"{self.url}/index.cfm?zaction=AUCTION&Zmethod=PREVIEW&AUCTIONDATE={day:%m/%d/%Y}"
 
     async def _index(self, request: web.Request) -> web.Response:
         if _REFUSED_AGENTS.search(request.headers.get("User-Agent", "")):

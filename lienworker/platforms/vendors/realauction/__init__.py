@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from typing import Any
+from urllib.parse import unquote
 
 from yarl import URL
 
@@ -21,6 +23,8 @@ from lienworker.platforms.vendors.realauction.files import looks_like_auction_fi
 from lienworker.platforms.vendors.realauction.flow import BY_DAY, CALENDAR
 from lienworker.platforms.vendors.realauction.lists import DAYS, ITEMS, day_of, item_of, written_out
 
+#: The address of a day's preview, as a browser shows it.
+_PREVIEW = re.compile(r"^(https?://[^/?#]+)/index\.cfm\?.*\bauctiondate=([\d/%a-f]+)", re.I)
 _CERT = re.compile(r"""data-cert\s*=\s*["']?([\w-]+)""")
 _IN_HEADER = re.compile(r"(ADV NUM|Parcel ID|Tax Year|Status):")
 _POPUP_NAMES = {
@@ -45,8 +49,13 @@ class RealAuctionPlatform(RulePlatform):
     url_pattern = re.compile(r"//[\w-]+\.real(?:taxlien|taxdeed|foreclose|auction|tdm)\.com/", re.I)
 
     def flow_for(self, target: Target) -> Flow:
-        """Return the way to the list of a day, or to the calendar where the target names no day."""
-        return BY_DAY if target.extra.get("auction_date") else CALENDAR
+        """Return the way to the list of a day, or to the calendar where neither target nor address names one."""
+        if target.extra.get("auction_date"):
+            return BY_DAY
+        if preview := _PREVIEW.search(target.url or ""):
+            named = {"base_url": preview[1], "auction_date": unquote(preview[2])}
+            return replace(BY_DAY, settings={**BY_DAY.settings, **named})
+        return CALENDAR
 
     def list_of(self, item: Record, url: str) -> Target | None:
         """Return the list of a day of the calendar."""
