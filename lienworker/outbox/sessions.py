@@ -12,7 +12,8 @@ session, never a parcel.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +38,23 @@ UPDATE sessions SET secret = ?, made_by = ?, row_id = NULL, token = NULL,
 """
 _DROP = f"UPDATE sessions SET secret = NULL, opened_at = NULL, ends_at = NULL, row_id = NULL, token = NULL {_MINE}"
 _FORGET = f"DELETE FROM sessions AS s WHERE coalesce(s.ends_at, 0) < ? AND NOT {_LEASED}"
+
+
+@contextmanager
+def _wiping() -> Iterator[None]:
+    """Let SQLite overwrite what it deletes: a backup copies its pages as they are, free space included."""
+    execute("PRAGMA secure_delete = ON").fetchall()
+    try:
+        yield
+    finally:
+        execute("PRAGMA secure_delete = OFF").fetchall()
+
+
+class _Secret(str):
+    """A text that is stored and not shown: at the level `debug`, every statement is logged with its values."""
+
+    def __repr__(self) -> str:
+        return "'(secret)'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +99,8 @@ def lease_session(platform: str, route: str, most: int, made_by: str, row: Claim
     if not free:
         return None
     number = min(open_ones or free)
-    execute(_LEASE, (platform, route, number, row.id, row.token))
+    with _wiping():
+        execute(_LEASE, (platform, route, number, row.id, row.token))
     return LeasedSession(SessionPlace(platform, route, number), _state(open_ones.get(number)), made_by)
 
 
@@ -96,15 +115,17 @@ def _state(secret: str | None) -> SessionState | None:
 
 def store_session(leased: LeasedSession, row: Claimed, state: SessionState, seconds: float, *, is_new: bool) -> None:
     """Store what a flow leaves of its session, if it is still the row's. Part of a larger transaction."""
-    secret = json.dumps({"cookies": list(state.cookies), "values": dict(state.values), "url": state.url})
+    secret = _Secret(json.dumps({"cookies": list(state.cookies), "values": dict(state.values), "url": state.url}))
     now = now_ms()
     ends_at = now + int(1000 * seconds)
-    execute(_STORE, (secret, leased.made_by, is_new, now, is_new, ends_at, *_mine(leased, row)))
+    with _wiping():
+        execute(_STORE, (secret, leased.made_by, is_new, now, is_new, ends_at, *_mine(leased, row)))
 
 
 def drop_session(leased: LeasedSession, row: Claimed) -> None:
     """Forget a session that is over. Part of a larger transaction."""
-    execute(_DROP, _mine(leased, row))
+    with _wiping():
+        execute(_DROP, _mine(leased, row))
 
 
 def _mine(leased: LeasedSession, row: Claimed) -> tuple[Any, ...]:
@@ -113,7 +134,8 @@ def _mine(leased: LeasedSession, row: Claimed) -> tuple[Any, ...]:
 
 def forget_ended_sessions() -> int:
     """Remove sessions that are over and in nobody's hands; return how many. Part of a larger transaction."""
-    return int(execute(_FORGET, (now_ms(),)).rowcount)
+    with _wiping():
+        return int(execute(_FORGET, (now_ms(),)).rowcount)
 
 
 # POSTs that must not be sent twice.

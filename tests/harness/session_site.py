@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -64,6 +65,31 @@ keep = "sales"
 optional = true
 """
 
+#: The same site for parcels that have an address.
+CARDS = """
+name = "cards"
+
+[fields]
+parcel_id = "#pid"
+owner_name = "#owner"
+market_value = "#value"
+
+[flow]
+session = "30m"
+
+[[flow.open]]
+get = "{url}/search"
+[[flow.open]]
+when = {{ css = "#btAgree" }}
+submit = {{ form = "#main", click = "btAgree" }}
+safe = true
+
+[[flow.step]]
+get = "{{url}}"
+expect = {{ css = "#pid" }}
+keep = "page"
+"""
+
 
 @dataclass
 class _Session:
@@ -83,6 +109,8 @@ class SessionSite:
     url: str = ""
     log: list[tuple[str, float]] = field(default_factory=list)
     opened: int = 0
+    #: How often each parcel was searched for.
+    searched: Counter[str] = field(default_factory=Counter)
     #: Paths that answer 500, so many times.
     broken: dict[str, int] = field(default_factory=dict)
     _sessions: dict[str, _Session] = field(default_factory=dict)
@@ -101,14 +129,20 @@ class SessionSite:
         """Every cookie and hidden field that it has ever handed out to a session."""
         return set(self._sessions) | {session.state for session in self._sessions.values() if session.state}
 
-    def end_sessions(self) -> None:
-        self._sessions = {name: _Session() for name in self._sessions}
+    def forget(self) -> None:
+        """A site that has never been asked for anything, for the next test."""
+        self.log.clear()
+        self.searched.clear()
+        self.broken.clear()
+        self._sessions.clear()
+        self.opened, self.lasts = 0, 1_000_000
 
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self._record])
         app.router.add_route("*", "/search", self._search)
         app.router.add_route("*", "/disclaimer", self._disclaimer)
         app.router.add_get("/detail", self._detail)
+        app.router.add_get("/card", self._card)
         return app
 
     @web.middleware
@@ -137,6 +171,7 @@ class SessionSite:
         if sent.get("__VIEWSTATE") != session.state or not sent.get("btSearch"):
             return web.Response(status=500, text="Invalid view state")
         session.state, session.parcel, session.searches = "", str(sent["inpParid"]), session.searches + 1
+        self.searched[session.parcel] += 1
         if session.parcel == MISSING:
             return _html("<p>Your search did not find any records.</p>")
         return _html(
@@ -170,6 +205,12 @@ class SessionSite:
             return web.Response(status=404, text="no such page")
         fact = '<p id="owner">HERON IDA</p>' if mode == "profile" else '<p id="value">$1,234</p>'
         return _html(f'<h1>{mode}</h1><p id="pid">{session.parcel}</p>{fact}')
+
+    async def _card(self, request: web.Request) -> web.Response:
+        """A page that has an address of its own, and still needs a session."""
+        if self._session(request) is None:
+            return web.Response(status=302, headers={"Location": "/disclaimer"})
+        return _html(f'<p id="pid">{request.query["id"]}</p><p id="owner">HERON IDA</p><p id="value">$1</p>')
 
 
 def _html(body: str) -> web.Response:
