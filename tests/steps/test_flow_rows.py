@@ -13,11 +13,17 @@ import pytest
 
 from lienworker.db.database import all_rows, execute, one_row, write
 from lienworker.operator.reparse import Reparse
+from lienworker.outbox.claims import Rules, claim, claim_in_transaction
+from lienworker.outbox.outcomes import give_back_in_transaction
 from lienworker.outbox.registration import register_in_transaction
+from lienworker.outbox.sessions import lease_session
 from lienworker.platforms import registry_with
+from lienworker.queries.lists import page_story
 from lienworker.store.runs import PageFilter
 from lienworker.store.tasks import NewTask
 from lienworker.testing.gateway import ReferenceGateway
+from lienworker.web.pages import Place, Question
+from lienworker.web.rawpage import page_text
 from tests.harness.in_process import Desk, assert_raw_before_result, desk
 from tests.harness.node import PATIENCE
 from tests.harness.session_site import MISSING, SessionSite, session_site
@@ -240,3 +246,74 @@ def test_a_large_parcel_of_several_pages_is_parsed_where_there_are_limits(
     work(county)
     data = json.loads(one_row("SELECT data FROM results")[0])
     assert (data["owner_name"], data["market_value"]) == ("HERON IDA", 1234.0)
+
+
+def test_a_session_that_has_had_its_time_is_opened_anew(site: SessionSite, county: Desk) -> None:
+    add(site, "01-1")
+    work(county)
+    with write("test"):
+        execute("UPDATE sessions SET ends_at = 1")
+    add(site, "01-2")
+    work(county)
+    assert site.opened == 2
+    assert one_row("SELECT count(*), min(ends_at) > 1 FROM sessions") == (1, 1)
+
+
+def test_a_session_that_another_flow_has_opened_is_not_used(site: SessionSite, county: Desk) -> None:
+    add(site, "01-1")
+    work(county)
+    with write("test"):
+        execute("UPDATE sessions SET made_by = 'another'")
+    add(site, "01-2")
+    work(county)
+    assert site.opened == 2
+
+
+def test_several_sessions_are_open_at_a_host_where_the_platform_allows(
+    site: SessionSite, gateway: ReferenceGateway, tmp_path: Path
+) -> None:
+    site.latency = 0.02
+    with _county(site, gateway, tmp_path, sessions=3) as here:  # type: ignore[attr-defined]
+        add(site, *(f"01-{n}" for n in range(12)))
+        work(here)
+        assert set(statuses().values()) == {("completed", None)}
+        assert one_row("SELECT count(*) FROM sessions WHERE secret IS NOT NULL")[0] == site.opened == 3
+
+
+def test_a_session_in_use_is_leased_to_nobody_else_until_its_row_is_free(site: SessionSite, county: Desk) -> None:
+    add(site, "01-1", "01-2")
+    rules = Rules(host_delay=0.0, host_concurrency=10)
+    first, second = claim("fetch", 2, "a-token", rules)
+    with write("test"):
+        assert lease_session("sessioned", "host", 1, "flow", first) is not None
+        assert lease_session("sessioned", "host", 1, "flow", second) is None
+        give_back_in_transaction([first])
+        assert lease_session("sessioned", "host", 1, "flow", second) is not None
+
+
+def test_flows_take_only_their_share_of_a_claim_and_urgent_rows_are_not_counted(
+    site: SessionSite, county: Desk
+) -> None:
+    with write("test"):
+        tasks = [
+            NewTask("cli", f"http://flow{n}.example/1", queue="urgent" if n == 9 else "default") for n in range(10)
+        ]
+        register_in_transaction([*tasks, NewTask("cli", "http://fast.example/1", priority=4)])
+        execute("UPDATE hosts SET flow_width = 1 WHERE host LIKE 'flow%'")
+    how = {"quarantined": False, "message_id": None}
+    rules = Rules(host_delay=0.0, host_concurrency=10)
+    with write("test"):
+        taken = claim_in_transaction("fetch", 10, "a-token", rules, flows=2, **how)  # type: ignore[arg-type]
+    hosts = sorted(row.host for row in taken)
+    assert len(hosts) == 4
+    assert {"fast.example", "flow9.example"} <= set(hosts)
+
+
+def test_the_monitor_and_tasks_show_know_the_parts(site: SessionSite, county: Desk) -> None:
+    add(site, "01-1")
+    work(county)
+    assert [page["part"] for page in page_story("task-01-1")] == ["profile", "values"]
+    place = Place(county.runtime.settings, county.runtime.folder, read_only=True)
+    shown = page_text(place, Question({"task_id": "task-01-1"}, {"part": "values"}))
+    assert "$1,234" in shown
+    assert "HERON" in page_text(place, Question({"task_id": "task-01-1"}, {}))
