@@ -8,7 +8,7 @@ PROGRAM := $(VENV)/.program
 
 .DEFAULT_GOAL := help
 .PHONY: audit bandit docs help install program demo test check lint types format import up bench-import bench-migration bench-drain bench-outage bench-parse clean bench-looking bench-web screenshots year
-.PHONY: bench bench-growth bench-hosts bench-hostile fuzz
+.PHONY: bench bench-flow-sites bench-growth bench-hosts bench-hostile fuzz
 .PHONY: chaos
 .PHONY: deps layers dev hooks site lint-containers man build test-minimum test-repeat
 
@@ -127,6 +127,9 @@ bench-growth: install  ## What a page costs at a million tasks, and a worker aft
 
 bench-hosts: install  ## Politeness at full speed with 500 hosts, and fairness beside bad ones
 	$(BIN)/python -m benchmarks.hosts
+
+bench-flow-sites: install  ## Walk four sites with sessions, 500 parcels each: all pages, spacing, sessions, nothing lost (12 minutes)
+	$(BIN)/python -m benchmarks.flow_sites
 
 # A seed repeats the plan of faults: make chaos SECONDS=600 SEED=21
 SECONDS ?= 600

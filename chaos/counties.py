@@ -12,7 +12,8 @@ from chaos.hostile import ENDLESS, PAGES, ROBOTS, HostileCounty
 from chaos.plan import LONG_RUN
 from chaos.polite import PACED, PoliteCounty, TooClose, too_close
 from chaos.witness import WatchedCounty, Witness
-from lienworker.testing.county.site import ODD, serving
+from lienworker.testing.county.site import ODD
+from lienworker.testing.serving import serving
 
 #: What LIENWORKER_HOST_DELAY is in a run; the large county's platform asks for none.
 HOST_DELAY = 0.5

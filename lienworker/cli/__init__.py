@@ -18,6 +18,7 @@ import click
 from lienworker import __version__
 from lienworker.cli import (
     analyzing,
+    flows,
     gateway,
     inspection,
     intake,
@@ -85,6 +86,7 @@ def cli() -> None:
     """
 
 
+platforms.platforms.add_command(flows.try_)
 for command in (
     running.run, running.up, setting_up.stop, looking.logs, running.demo, setting_up.init, setting_up.config,
     intake.import_, looking.imports, looking.counties, intake.bulk, scraping.scrape, tasks.tasks, results.results,

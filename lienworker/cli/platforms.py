@@ -45,7 +45,7 @@ def platforms() -> None:
 def list_(as_json: bool) -> None:
     """List the platforms: ours, installed ones, and those of LIENWORKER_PLATFORMS."""
     registry = _registry()
-    columns = ("name", "version", "delay", "concurrency", "evidence", "from")
+    columns = ("name", "version", "delay", "concurrency", "evidence", "reach", "from")
     print_rows([_about(registry, name) for name in registry.names()], columns, as_json=as_json, nothing="None.")
     for words in registry.broken:
         echo(words, err=True)
@@ -59,6 +59,7 @@ def _registry() -> Registry:
 
 def _about(registry: Registry, name: str) -> dict[str, Any]:
     from lienworker.errors import PageError
+    from lienworker.platforms.catalog.registry import reach_of
 
     facts: dict[str, Any] = {"name": name, "from": registry.place_of(name)}
     try:
@@ -66,7 +67,7 @@ def _about(registry: Registry, name: str) -> dict[str, Any]:
     except PageError as problem:
         return {**facts, "version": "BROKEN", "problem": problem.detail}
     asked = {"delay": platform.delay, "concurrency": platform.concurrency}
-    return {**facts, "version": platform.version, **asked, "evidence": platform.evidence}
+    return {**facts, "version": platform.version, **asked, "evidence": platform.evidence, "reach": reach_of(platform)}
 
 
 @platforms.command(epilog="Example: lienworker platforms parse page.html --platform qpublic --json")
@@ -90,10 +91,14 @@ def parse(source: str, url: str | None, as_json: bool, **where: str | None) -> N
         print_json({**about, "doubts": [doubt._asdict() for doubt in doubts]})
         return
     echo(f"{parsed.platform} (version {parsed.version})")
-    for name, value in parsed.record.items():
-        _print_value(name, value)
+    print_record(parsed.record)
     for doubt in doubts:
         echo(f"{'doubt':>20}  {doubt.check}: {doubt.field}: {shown(doubt.detail)}")
+
+
+def print_record(record: dict[str, Any]) -> None:
+    for name, value in record.items():
+        _print_value(name, value)
 
 
 def _print_value(name: str, value: Any) -> None:
@@ -243,16 +248,24 @@ def _print_score(found: Score) -> None:
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=".", help="Where to; here.")
 @click.option("--from", "source", metavar="FILE_URL_OR_TASK", help="Begin with this page of one parcel.")
 @_url_option
-def new(name: str, folder: Path, source: str | None, url: str | None) -> None:
+@click.option("--flow", is_flag=True, help="A definition with the steps to a site's pages, instead of a module.")
+@click.option("--base-url", metavar="URL", help="With --flow: where the site is.")
+def new(name: str, folder: Path, source: str | None, url: str | None, flow: bool, base_url: str | None) -> None:
     """Begin a platform: a module, a page that it reads, and the test that it has to pass.
 
     With --from the page is yours, and the module has selectors for what `generic` finds on it. Check them: they read
-    this page, and another may look different.
+    this page, and another may look different. With --flow: a definition for a site that wants a form, a disclaimer or
+    a log-in before it shows a parcel.
     """
     from lienworker.platforms.catalog.skeleton import blank_start, check_name, write_skeleton
 
     registry = _registry()
     check_name(name, registry.names())
+    if base_url and not flow:
+        raise click.UsageError("--base-url belongs to --flow.")
+    if flow:
+        _begin_flow(name, folder, base_url)
+        return
     start = _start_from(registry, name, source, url) if source else blank_start(name)
     files = write_skeleton(name, folder, start)
     echo("Written: " + ", ".join(map(str, files)))
@@ -261,6 +274,16 @@ def new(name: str, folder: Path, source: str | None, url: str | None) -> None:
         echo(f"Proposed: {n} selectors. Without one: {', '.join(start.left) or 'nothing that was found'}.")
         echo("The page is as the county sent it: put invented people in it before you share it.")
     echo(f"Fill in the selectors of {files[0].name} until `pytest {files[2]}` passes;")
+    echo("then set LIENWORKER_PLATFORMS to the folder.")
+
+
+def _begin_flow(name: str, folder: Path, base_url: str | None) -> None:
+    from lienworker.intake.urls import checked_url
+    from lienworker.platforms.catalog.skeleton import write_flow
+
+    file = write_flow(name, folder, checked_url(base_url).rstrip("/") if base_url else None)
+    echo(f"Written: {file}")
+    echo(f"Change its steps until `lienworker platforms try {file} --target parcel_id=...` shows the parcel;")
     echo("then set LIENWORKER_PLATFORMS to the folder.")
 
 

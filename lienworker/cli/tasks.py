@@ -96,8 +96,8 @@ def show(name: str, as_json: bool) -> None:
     for name, value in story["task"].items():
         if value is not None:
             echo(f"{name:>14}  {shown(value) if name != 'last_error' else value}")
-    if story["page"]:
-        echo(f"{'raw page':>14}  {folder.root / story['page']['path']} ({story['page']['size']:,} bytes)")
+    for page in story["pages"]:
+        echo(f"{'raw page':>14}  {folder.root / page['path']} ({page['size']:,} bytes)")
     echo("\nSteps:")
     columns = ("id", "topic", "generation", "state", "attempts", "reason")
     print_table(columns, [[step[name] for name in columns] for step in story["steps"]])
@@ -111,7 +111,7 @@ def _story(task_id: str) -> dict[str, Any]:
     from dataclasses import asdict
 
     from lienworker.outbox.rows import steps_of
-    from lienworker.store.pages import latest_page
+    from lienworker.store.pages import latest_page, pages_of
     from lienworker.store.results import result
     from lienworker.store.tasks import attempts_of, task
 
@@ -121,6 +121,7 @@ def _story(task_id: str) -> dict[str, Any]:
         "steps": steps_of(task_id),
         "attempts": attempts_of(task_id),
         "page": asdict(page) if page else None,
+        "pages": [asdict(part) for part in pages_of(task_id, page.generation)] if page else [],
         "result": result(task_id),
     }
 

@@ -9,11 +9,13 @@ The path of one fetch:
 4. `turns` waits until the request may be sent, as the pacer of the caller decides.
 5. `fetcher` sends the request directly or through `proxies`, and follows redirects itself (`reply.Trail`).
 6. `reply` tells a page from a refusal, and reads and unpacks it, never more than the cap (`budget`).
-7. `failures` maps every error to a stable reason, and says whose fault that is.
+7. `cookies` keeps what a site sets: for the redirects of one fetch, or for the steps of a session.
+8. `failures` maps every error to a stable reason, and says whose fault that is.
 
 Nothing here knows the database or the environment: everything is passed in.
 """
 
+from lienworker.fetching.cookies import Jar
 from lienworker.fetching.failures import Fault, fault_of
 from lienworker.fetching.fetcher import Fetcher
 from lienworker.fetching.guard import Guard
@@ -36,6 +38,7 @@ __all__ = [
     "Fetched",
     "Fetcher",
     "Guard",
+    "Jar",
     "NotModified",
     "fault_of",
     "redact_url",

@@ -159,6 +159,11 @@ FAULTS: dict[str, Fault] = {
     "empty_body": _PAGE,
     "too_large": _FINAL,
     "too_many_redirects": _FINAL,
+    # The steps of a flow.
+    "parcel_not_found": _FINAL,
+    "session_lost": _PAGE,
+    "unexpected_page": _PAGE,
+    "unsafe_repeat": _FINAL,
     # What the site says of itself.
     "rate_limited": _HOST,
     "http_403": _PAGE,  # as often a firewall's decision as a forbidden page

@@ -15,10 +15,25 @@ from lienworker.fetching.reply import REDIRECTS, Limits, Reply, Trail, condition
 from lienworker.fetching.robots import MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, Robots
 from lienworker.fetching.turns import FarTurnError, Going, Pacer, Stopwatch, TurnError, Turns, going
 from lienworker.fetching.urls import parse_url, place_of, redact_url
+from lienworker.hostnames import host_of
 
 _ROBOTS_SECONDS = 15.0
 # County sites set long cookies and security policies; aiohttp's own limit of 8 KB breaks on them.
 _MAX_HEADER = 32 * 1024
+
+
+#: Redirects after which a POST is sent again as it was; all others are followed by a GET, as browsers do.
+_SAME_METHOD = frozenset({307, 308})
+
+
+def _step_headers(request: FetchRequest, trail: Trail, *, with_body: bool = True) -> dict[str, str]:
+    """Return the request's own headers, for its own host only, and the cookies for the present address."""
+    headers: dict[str, str] = {}
+    if request.headers and host_of(str(trail.url)) == host_of(request.url):
+        headers = {name: value for name, value in request.headers.items() if with_body or name != "Content-Type"}
+    if cookies := trail.cookies():
+        headers["Cookie"] = cookies
+    return headers
 
 
 class Fetcher:
@@ -101,21 +116,33 @@ class Fetcher:
             raise explain(exc, shown, proxied=proxied) from None
 
     async def _follow(self, request: FetchRequest, route: Route, limits: Limits, way: Going) -> Fetched | NotModified:
-        trail = Trail(parse_url(request.url), limits.max_redirects)
+        trail = Trail(parse_url(request.url), limits.max_redirects, request.jar)
         headers = conditions(request)
         conditional = bool(headers)
+        if request.jar is not None:
+            headers |= _step_headers(request, trail)
+        method, body = request.method, request.body
         while True:
             with way.watch.stopped():
                 await self._check(trail.url, request, limits, way.turns)
                 await self._wait_for_turn(trail, request, way.turns)
             failpoint("fetch.before_request")
             async with way.watch.timeout():
-                response = await route.session.get(
-                    trail.url, headers=headers, proxy=route.proxy, allow_redirects=False, timeout=self._timeout
+                response = await route.session.request(
+                    method,
+                    trail.url,
+                    headers=headers,
+                    data=body,
+                    proxy=route.proxy,
+                    allow_redirects=False,
+                    timeout=self._timeout,
                 )
                 try:
                     if response.status not in REDIRECTS:
-                        reply = Reply(response, trail, limits, way.watch, self._budget)
+                        is_step = request.jar is not None
+                        if is_step:
+                            trail.keep_cookies(response)
+                        reply = Reply(response, trail, limits, way.watch, self._budget, is_step)
                         outcome = await reply.conclude(conditional=conditional, proxied=request.proxy is not None)
                         failpoint("fetch.after_reply")
                         return outcome
@@ -124,8 +151,9 @@ class Fetcher:
                     response.release()
             # Only the first hop is conditional: the page that a redirect newly leads to was never stored.
             conditional = False
-            cookies = trail.cookies()
-            headers = {"Cookie": cookies} if cookies else {}
+            if response.status not in _SAME_METHOD:
+                method, body = "GET", None
+            headers = _step_headers(request, trail, with_body=body is not None)
 
     async def _check(self, url: URL, request: FetchRequest, limits: Limits, turns: Turns) -> None:
         await self._check_as_seen_from_here(url)

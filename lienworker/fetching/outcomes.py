@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from lienworker.fetching.cookies import Jar
 from lienworker.fetching.turns import Turn
 
 
@@ -42,6 +44,12 @@ class FetchRequest:
     """The proxy is the task's own: what is said through it is believed for this route only."""
     turn: Turn | None = None
     """When its first request may go out, where that is booked; see `turns`."""
+    method: str = "GET"
+    body: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Of this request; a redirect to another host does not get them."""
+    jar: Jar | None = field(default=None, repr=False)
+    """The cookies of the session that the request belongs to: a step of a flow, whose reply may be empty."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -60,6 +68,8 @@ class Fetched:
     last_modified: str | None
     redirects: int
     elapsed_ms: int
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Of the reply; only for a step of a flow."""
 
 
 @dataclass(frozen=True, slots=True)

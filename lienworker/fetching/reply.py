@@ -16,6 +16,7 @@ import aiohttp
 from yarl import URL
 
 from lienworker.fetching.budget import FREE, Allowance, Budget
+from lienworker.fetching.cookies import Jar
 from lienworker.fetching.failures import FetchError, phrase_of_status, reason_of_status
 from lienworker.fetching.outcomes import Fetched, FetchRequest, NotModified
 from lienworker.fetching.turns import Stopwatch
@@ -44,6 +45,8 @@ class Reply:
     limits: Limits
     watch: Stopwatch
     budget: Budget
+    is_step: bool = False
+    """Whether a flow asks: it wants the headers, and takes an empty page."""
 
     async def conclude(self, *, conditional: bool, proxied: bool) -> Fetched | NotModified:
         status = self.response.status
@@ -81,7 +84,7 @@ class Reply:
         finally:
             # The error of a reply that breaks off is kept by the reply, and keeps our frame: a cycle.
             chunks.clear()
-        if not body or body.isspace():
+        if not self.is_step and (not body or body.isspace()):
             raise self._failed("empty_body", "answered with an empty page")
         return body
 
@@ -98,6 +101,7 @@ class Reply:
             last_modified=validator_of(headers.get("Last-Modified")),
             redirects=self.trail.redirects,
             elapsed_ms=self.watch.elapsed_ms(),
+            headers=dict(headers) if self.is_step else {},
         )
 
     async def _refusal(self, proxied: bool) -> FetchError:
@@ -306,29 +310,26 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class Trail:
-    """The redirects of one fetch. Cookies live as long as the trail and are sent only to the host that set them.
+    """The redirects of one fetch. Cookies live as long as the trail, unless they belong to a session.
 
     Some county sites set one in a redirect and redirect forever unless it comes back.
     """
 
-    def __init__(self, url: URL, max_redirects: int) -> None:
+    def __init__(self, url: URL, max_redirects: int, jar: Jar | None = None) -> None:
         self.url = url
         self.redirects = 0
         self._max_redirects = max_redirects
-        self._jar: aiohttp.CookieJar | None = None
+        self._jar = jar
         self._seen: set[tuple[str, str | None]] = set()
 
     def cookies(self) -> str | None:
         """Return the Cookie header for the present address."""
-        if self._jar is None:
-            return None
-        found = self._jar.filter_cookies(self.url).values()
-        return "; ".join(f"{morsel.key}={morsel.coded_value}" for morsel in found) or None
+        return self._jar.header(self.url) if self._jar is not None else None
 
     def follow(self, response: aiohttp.ClientResponse) -> None:
         """Follow a redirect, or raise `FetchError`."""
         self._seen.add((str(self.url), self.cookies()))
-        self._keep_cookies(response)
+        self.keep_cookies(response)
         location = response.headers.get("Location", "").strip()
         if not location:
             raise self._lost("protocol_error", "redirects without saying where to", response)
@@ -343,11 +344,8 @@ class Trail:
     def _lost(self, reason: str, sentence: str, response: aiohttp.ClientResponse) -> FetchError:
         return FetchError(reason, f"{redact_url(str(self.url))} {sentence}.", status=response.status)
 
-    def _keep_cookies(self, response: aiohttp.ClientResponse) -> None:
-        if "Set-Cookie" not in response.headers:
-            return
-        if self._jar is None:
-            self._jar = aiohttp.CookieJar(unsafe=True)  # "unsafe" admits hosts that are addresses
-        for morsel in response.cookies.values():
-            morsel["domain"] = ""  # for this host only, whatever the site asks for
-        self._jar.update_cookies(response.cookies, self.url)
+    def keep_cookies(self, response: aiohttp.ClientResponse) -> None:
+        if "Set-Cookie" in response.headers:
+            if self._jar is None:
+                self._jar = Jar()
+            self._jar.keep(response, self.url)

@@ -60,6 +60,7 @@ def write_backup(folder: DataFolder, path: Path, progress: Callable[[int, int], 
     aside, copy = aside_of(path), aside_of(path.with_name(f"{path.name}.db"))
     try:
         copy_database(folder.database, copy)
+        _forget_sessions(copy)
         missing = _write(folder, copy, aside, _is_compressed(path), progress)
         files = verify(aside)
         if path.exists():
@@ -92,6 +93,13 @@ def copy_database(source: Path, target: Path) -> None:
         live.backup(copy)
         copy.execute("PRAGMA journal_mode = delete").fetchall()
     check_database(target)
+
+
+def _forget_sessions(copy: Path) -> None:
+    """Take the sessions at sites out of a copy, without a trace: a backup outlives them, and they are secrets."""
+    with contextlib.closing(connection_to(copy)) as database, database:
+        database.execute("PRAGMA secure_delete = ON").fetchall()
+        database.execute("DELETE FROM sessions WHERE true")  # without a condition, SQLite would only free its pages
 
 
 def check_database(path: Path) -> None:

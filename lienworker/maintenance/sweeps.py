@@ -52,7 +52,7 @@ ARCHIVED = f"""(t.status IN {ENDED} AND EXISTS (
 
 _NAME = "coalesce(nullif(t.parcel_id, ''), t.task_id)"
 #: Tables that refer to others first.
-_DELETES = tuple(f"DELETE FROM {table} WHERE task_id = ?" for table in ("pages", "results", "tasks"))
+_DELETES = tuple(f"DELETE FROM {table} WHERE task_id = ?" for table in ("pages", "results", "unsafe_posts", "tasks"))
 _OVER = sql_list(OVER)
 #: Rows looked at in one go.
 _WINDOW = 2000

@@ -22,6 +22,7 @@ from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.maintenance.retention import Keep, Pace, purge
 from lienworker.outbox.clock_jumps import notice_clock_jump
 from lienworker.outbox.leases import WorkerLease, is_held_by, turn
+from lienworker.outbox.sessions import forget_ended_sessions
 from lienworker.outbox.storage_watch import watch_storage
 from lienworker.settings import Settings
 from lienworker.store import counts
@@ -131,6 +132,7 @@ def _purge(folder: DataFolder, settings: Settings, pace: Pace) -> None:
         return
     with write("purge_noted"):
         set_fact(LAST_PURGE, str(now_ms()))
+        forget_ended_sessions()
     if purged.rows or purged.files:
         logger.info(
             "purged %d tasks, %d steps and %d raw pages, %.1f MB of files",

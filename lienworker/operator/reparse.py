@@ -15,16 +15,16 @@ from lienworker.db.database import write
 from lienworker.errors import PageError, StoreError, as_value
 from lienworker.outbox.outcomes import as_row, begin_generation
 from lienworker.outbox.rows import Claimed
-from lienworker.platforms import Page, ParsedPage, Registry
+from lienworker.platforms import ParsedPage, Registry
 from lienworker.platforms.catalog.guarded import parse_guarded
 from lienworker.steps import drift
 from lienworker.steps.ranges import UsualSizes
 from lienworker.steps.scrape import Scraped, deliver, has_to_learn, result_of, show_pending, sightings, target_of
+from lienworker.steps.stored_page import stored_parts
 from lienworker.store import tasks
 from lienworker.store.history import Place
-from lienworker.store.pages import PageRecord, page_behind_result, page_of, was_purged
+from lienworker.store.pages import PageRecord, page_behind_result, page_of, pages_of, was_purged
 from lienworker.store.pending import write_pending
-from lienworker.store.raw_files import raw_place, read_page
 from lienworker.store.results import NewResult, result, save_result
 from lienworker.store.runs import PageFilter, RunPage, add_page, finish_run, record_counts, start_run, tasks_with_pages
 
@@ -94,7 +94,7 @@ class Reparse:
         if page is None:
             return None
         started = time.perf_counter()
-        outcome = self._parse(row, page)
+        outcome = self._parse(row, pages_of(task_id, page.generation))
         platform = outcome.platform if isinstance(outcome, ParsedPage) else row.asked_platform
         if self._wanted.platform and platform not in (None, self._wanted.platform):
             return None
@@ -111,11 +111,9 @@ class Reparse:
             return True
         return bool(json.loads(json.dumps(new.data)) != before["data"])
 
-    def _parse(self, row: Claimed, page: PageRecord) -> ParsedPage | PageError:
+    def _parse(self, row: Claimed, parts: list[PageRecord]) -> ParsedPage | PageError:
         try:
-            body = read_page(raw_place(self._folder.root, page.path), page.sha256)
-            read = Page(page.url, body, page.content_type, page.charset, page.status)
-            return parse_guarded(self._registry, read, target_of(row))
+            return parse_guarded(self._registry, stored_parts(self._folder.root, parts), target_of(row))
         except PageError as problem:
             return as_value(problem)
         except StoreError as problem:

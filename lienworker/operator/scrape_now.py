@@ -1,9 +1,10 @@
-"""Scrape one URL in the caller's own process, with the same steps and transactions as in a worker."""
+"""Scrape one target in the caller's own process, with the same steps and transactions as in a worker."""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,14 +12,16 @@ from dramatiq.asyncio import EventLoopThread
 
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import open_store
-from lienworker.errors import PageError, StoreError
+from lienworker.errors import InputError, PageError, StoreError
 from lienworker.intake.urls import checked_url
+from lienworker.operator.flow_trace import FlowTrace
 from lienworker.outbox.claims import claim_task
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import register_task
 from lienworker.outbox.rows import Claimed
 from lienworker.outbox.storage_watch import refusal_message
-from lienworker.platforms import Page, registry_with
+from lienworker.platforms import Page, Platform, Registry, Target, registry_with
+from lienworker.platforms.flows import can_walk
 from lienworker.settings import Settings
 from lienworker.steps.drift import release_page
 from lienworker.steps.fetch import FetchLoop
@@ -47,26 +50,67 @@ class ByHand:
         return asdict(self)
 
 
-def queue_url(settings: Settings, url: str, platform: str | None) -> str:
+def queue_target(settings: Settings, target: Target) -> str:
     """Add the task and leave it to the stack; a known one is started again."""
     open_store(settings.data_dir)
     registry = registry_with(settings.platforms_folder)
-    task = NewTask(source="cli", url=checked_url(url), platform=platform)
-    parser = registry.get(platform) if platform else registry.for_url(url)
+    url = checked_url(target.url) if target.url else _address(registry, target)
+    task = NewTask(
+        source="cli",
+        url=url,
+        platform=target.platform,
+        state=target.state,
+        county=target.county,
+        parcel_id=target.parcel_id,
+        target=dict(target.extra),
+    )
+    parser = registry.get(target.platform) if target.platform else registry.for_url(url)
     politeness = Politeness(parser.delay, parser.concurrency) if parser else None
     register_task(task, refresh=True, politeness=politeness)
     release_page(task.task_id)
     return task.task_id
 
 
-def scrape_now(settings: Settings, url: str, platform: str | None) -> ByHand:
-    """Fetch, parse and store a page, and wait for it. A running stack may do a step first; that is as good."""
-    task_id = queue_url(settings, url, platform)
+def _address(registry: Registry, target: Target) -> str:
+    """Return the address that the target's platform builds for it."""
+    try:
+        url = registry.get(target.platform or "").build_url(target)
+    except PageError as problem:
+        raise InputError(f"{problem.detail}.") from None
+    if url is None:
+        needed = ", ".join(needs_of(registry.get(target.platform or ""), target))
+        words = f"--target {needed}=..." if needed else "a URL"
+        raise InputError(f"{target.platform} cannot tell where this parcel is: give it {words} (docs/platforms.md).")
+    return checked_url(url)
+
+
+def needs_of(platform: Platform, target: Target) -> list[str]:
+    """Return the words that the platform's flow needs and the target does not say."""
+    flow = platform.flow_for(target)
+    if flow is None or can_walk(flow, target):
+        return []
+    missing = [name for name, value in flow.settings.items() if not value and not target.extra.get(name)]
+    return missing or ["parcel_id"]
+
+
+def trace_of(settings: Settings, target: Target, tell: Callable[[str], None], *, in_full: bool) -> FlowTrace | None:
+    """Return what tells the steps of the target's flow; None where one GET reaches its page."""
+    try:
+        flow = registry_with(settings.platforms_folder).get(target.platform or "").flow_for(target)
+    except PageError:  # there is no such platform, which `queue_target` says
+        return None
+    return FlowTrace(flow, tell, in_full=in_full) if flow else None
+
+
+def scrape_now(settings: Settings, target: Target, trace: FlowTrace | None = None) -> ByHand:
+    """Fetch, parse and store a target, and wait for it. A running stack may do a step first; that is as good."""
+    task_id = queue_target(settings, target)
     settings = replace(settings, fetch_attempts=1)  # a person waits: a failure is reported at once
     loop = EventLoopThread(logging.getLogger(__name__))
     loop.start()
     try:
         with running(settings, "by hand", 0, loop.loop) as here:
+            here.walker.watch = trace
             _work_to_the_end(here, task_id)
             return _outcome(here.folder, task_id)
     finally:

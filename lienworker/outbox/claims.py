@@ -24,6 +24,7 @@ from lienworker.hostnames import site_of
 from lienworker.outbox import transitions
 from lienworker.outbox.pacing import (
     HORIZON_MS,
+    MOST_OPEN,
     Booked,
     Slot,
     book_claimed,
@@ -36,6 +37,8 @@ from lienworker.outbox.rows import ASKED_FOR, NEVER_DUE, Claimed
 from lienworker.outbox.states import UPLOADS, Topic
 from lienworker.store import tasks
 
+#: Ranks up to this one are urgent (see `outbox.rank` in the schema).
+LAST_URGENT_RANK = 10
 #: How long a lease is good for without a sign of life from its holder. It is renewed every few seconds.
 LEASE_MS = 30_000
 
@@ -73,7 +76,7 @@ ORDER BY o.rank, o.due_at LIMIT ?
 # A route cools on its own and with the site that it leads to (`site_of`, in SQL); spacing is the site's alone.
 _SITE = "JOIN hosts s ON s.host = substr(b.host, 1, instr(b.host || ' ', ' ') - 1)"
 _READY = f"""
-SELECT b.host, b.rank, b.waiting, s.delay, s.robots_delay, s.concurrency, s.next_allowed_at
+SELECT b.host, b.rank, b.waiting, s.delay, s.robots_delay, s.concurrency, s.next_allowed_at, s.flow_width
 FROM backlog b JOIN hosts h ON h.host = b.host {_SITE}
 WHERE b.topic = ? AND b.waiting > 0 AND b.not_before <= ? AND s.next_allowed_at <= ?
 AND max(h.cooling_until, s.cooling_until) <= ?
@@ -114,13 +117,24 @@ def claim(
 
 
 def claim_in_transaction(
-    topic: str, limit: int, token: str, rules: Rules, *, quarantined: bool, message_id: str | None
+    topic: str,
+    limit: int,
+    token: str,
+    rules: Rules,
+    *,
+    quarantined: bool,
+    message_id: str | None,
+    flows: int = MOST_OPEN,
 ) -> list[Claimed]:
-    """Claim inside the caller's transaction; see `claim`."""
+    """Claim inside the caller's transaction; see `claim`. At most `flows` rows of hosts that flows lead to are taken.
+
+    A flow stays in the air for many requests: without a bound, slow ones would fill every place. Urgent rows are not
+    counted, and not kept waiting.
+    """
     now = now_ms()
     if is_paused(topic):
         return []
-    picked = _pick(topic, limit, token, rules, quarantined, now)
+    picked = _pick(topic, limit, token, rules, quarantined, now, flows)
     _lease(picked, token, now, message_id)
     return picked
 
@@ -171,11 +185,11 @@ def _claimed(row: tuple[Any, ...], token: str, start_at: int, delay_ms: int = 0)
     return Claimed(**dict(zip(_NAMES, row, strict=True)), token=token, start_at=start_at, delay_ms=delay_ms)
 
 
-def _pick(topic: str, limit: int, token: str, rules: Rules, quarantined: bool, now: int) -> list[Claimed]:
+def _pick(topic: str, limit: int, token: str, rules: Rules, quarantined: bool, now: int, flows: int) -> list[Claimed]:
     picked: list[Claimed] = []
     touched: dict[str, Slot] = {}
     paused = DriftHolds() if topic == Topic.FETCH else None
-    for candidate in _candidates(topic, limit, rules, now, touched):
+    for candidate in _candidates(topic, limit, rules, now, touched, flows):
         wanted = min(len(candidate.starts), limit - len(picked))
         chosen = _due_rows(topic, candidate, now, wanted, quarantined=quarantined and not picked)
         if paused:
@@ -214,7 +228,9 @@ def _without_drift(rows: list[tuple[Any, ...]], paused: DriftHolds) -> list[tupl
     return [row for row in rows if row[0] not in held]
 
 
-def _candidates(topic: str, limit: int, rules: Rules, now: int, touched: dict[str, Slot]) -> Iterator[_Candidate]:
+def _candidates(
+    topic: str, limit: int, rules: Rules, now: int, touched: dict[str, Slot], flows: int = MOST_OPEN
+) -> Iterator[_Candidate]:
     if topic != Topic.FETCH:
         for rank, waiting in all_rows(_RANKS, (topic, now)):
             yield _Candidate("", rank, [now] * min(limit, waiting), None)
@@ -222,16 +238,20 @@ def _candidates(topic: str, limit: int, rules: Rules, now: int, touched: dict[st
     open_requests = Counter(
         site_of(host) for (host,) in all_rows("SELECT host FROM outbox WHERE state = 'leased' AND topic = 'fetch'")
     )
-    for host, rank, waiting, delay, robots_delay, concurrency, next_allowed_at in all_rows(
+    for host, rank, waiting, delay, robots_delay, concurrency, next_allowed_at, flow_width in all_rows(
         _READY, (topic, now, now + HORIZON_MS, now)
     ):
+        is_counted = flow_width is not None and rank > LAST_URGENT_RANK
+        if is_counted and flows <= 0:
+            continue
         site = site_of(host)
         if site not in touched:
             delay_ms = spacing_ms(rules.host_delay, delay, robots_delay)
-            most = open_at_most(concurrency, rules.host_concurrency)
+            most = min(open_at_most(concurrency, rules.host_concurrency), open_at_most(flow_width, MOST_OPEN))
             touched[site] = Slot(delay_ms, most, booked_until(next_allowed_at), open_requests[site])
         slot = touched[site]
-        starts = slot.take(now, min(limit, waiting))
+        starts = slot.take(now, min(limit, waiting, flows) if is_counted else min(limit, waiting))
+        flows -= len(starts) if is_counted else 0
         if starts:
             yield _Candidate(host, rank, starts, slot)
 

@@ -165,7 +165,8 @@ def begin_generation(task_id: str, page_generation: int) -> int:
     sql = "UPDATE tasks SET generation = generation + 1 WHERE task_id = ? RETURNING generation"
     generation = int(execute(sql, (task_id,)).fetchone()[0])
     execute(
-        "UPDATE pages SET generation = ? WHERE task_id = ? AND generation = ?", (generation, task_id, page_generation)
+        "UPDATE pages SET generation = ?, sent_name = NULL WHERE task_id = ? AND generation = ?",
+        (generation, task_id, page_generation),
     )
     transitions.supersede_uploads(task_id, generation)
     return generation

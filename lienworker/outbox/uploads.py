@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,6 @@ from lienworker.outbox.relay import Lane
 from lienworker.outbox.rows import Claimed
 from lienworker.outbox.states import NEVER_SENDABLE, State, Topic, sql_list
 from lienworker.store import results
-from lienworker.store.pages import PAGE
 
 #: The lanes to the Gateway, in the order in which they are worked, each with the endpoint that it goes to.
 ENDPOINTS: dict[str, str] = {Topic.UPLOAD_RAW: "raw", Topic.UPLOAD_RESULT: "results", Topic.REPORT_FAILURE: "tasks"}
@@ -276,31 +275,50 @@ def results_delivered(rows: Sequence[Claimed]) -> list[str]:
 
 
 def raw_pages(ids: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """What there is to say about the raw files of rows, by row; none for one whose result was replaced."""
+    """What there is to say about the next raw file of each row; none for one whose result was replaced.
+
+    A parcel may have several, which go one after the other: `is_last` says of the file whether more follow.
+    """
     found = dict_rows(
         "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.part, p.path, p.url, p.sha256, p.fetched_at,"
-        " p.content_type FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
+        " p.content_type, p.position FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
         " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
-        " LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.part = ?",
-        (json.dumps(list(ids)), PAGE),
+        " LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.sent_name IS NULL",
+        (json.dumps(list(ids)),),
     )
-    return {row["id"]: row for row in found}
+    pages: dict[int, dict[str, Any]] = {}
+    for row in sorted(found, key=_position, reverse=True):
+        pages[row["id"]] = {**row, "is_last": row["id"] not in pages}
+    return pages
+
+
+def _position(page: Mapping[str, Any]) -> int:
+    """The order of a parcel's parts. There are few, and SQLite would sort all rows of the query for them."""
+    return int(page["position"] or 0)
+
+
+def raw_part_delivered(row: Claimed, position: int, name: str) -> None:
+    """Record that the Gateway has one of the row's raw files, while others are still to go. Part of a transaction."""
+    execute(
+        "UPDATE pages SET sent_name = ? WHERE task_id = ? AND generation = ? AND position = ?",
+        (name, row.task_id, row.generation, position),
+    )
 
 
 def sent_pages(ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
-    """Return the pages behind results whose raw files the Gateway has, by the results' rows."""
+    """Return the pages behind results whose raw files the Gateway has, by the results' rows, in their order."""
     found = dict_rows(
-        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.part, p.path, p.sha256,"
-        " json_extract(raw.payload, '$.name') AS sent_name"
+        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.part, p.path, p.sha256, p.position,"
+        " coalesce(p.sent_name, json_extract(raw.payload, '$.name')) AS sent_name"
         " FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
         " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
         " JOIN outbox raw ON raw.task_id = o.task_id AND raw.generation = o.generation"
         " AND raw.topic = 'upload_raw' AND raw.state = 'delivered'"
-        " JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.part = ?",
-        (json.dumps(list(ids)), PAGE),
+        " JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation",
+        (json.dumps(list(ids)),),
     )
     pages: dict[int, list[dict[str, Any]]] = {}
-    for page in found:
+    for page in sorted(found, key=_position):
         pages.setdefault(page["id"], []).append(page)
     return pages
 

@@ -11,9 +11,13 @@ class GuidedPlatform(RulePlatform):
     """For sites of which no page is at hand: their addresses, their marks and the meaning of their labels are known."""
 
     def parse(self, page: Page, target: Target) -> Record:
+        return self.checked(self.read_page(page))
+
+    def read_page(self, page: Page) -> Record:
+        """Return what the page says, a parcel or not: a part of one may not name it."""
         reading = read(page)
         record = record_of(reading.pairs, reading.grids, self.names)
         record.setdefault("fields", {})
         if not page.is_json:
             self.finish(record, page.selector.root, page)
-        return self.checked(record)
+        return record

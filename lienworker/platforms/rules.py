@@ -18,6 +18,8 @@ from lxml import etree  # type: ignore[import-untyped]
 from lienworker.errors import PageError
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Page, Platform, Record, Target
+from lienworker.platforms.core.words import words_of
+from lienworker.platforms.flows import first_address
 from lienworker.platforms.reading import Grid, Names, Pair, record_of
 from lienworker.platforms.reading.elements import Element, grid_of, lines_of, next_saying, text_of
 
@@ -82,7 +84,7 @@ class RulePlatform(Platform):
         return bool(self.marks) and all(mark in page.text for mark in self.marks)
 
     def build_url(self, target: Target) -> str | None:
-        return fill(self.url_template, target)
+        return fill(self.url_template, target, self.settings) or flow_address(self, target)
 
     def parse(self, page: Page, target: Target) -> Record:
         root = page.selector.root
@@ -119,13 +121,15 @@ class RulePlatform(Platform):
         """The platform's own touch."""
 
 
-def fill(template: str, target: Target) -> str | None:
+def flow_address(platform: Platform, target: Target) -> str | None:
+    """The address that stands for a target whose pages a flow reaches."""
+    flow = platform.flow_for(target)
+    return first_address(flow, target) if flow else None
+
+
+def fill(template: str, target: Target, settings: Mapping[str, str] = _NOTHING) -> str | None:
     """The template with the target's words, each fit for an address; None where a word is missing."""
-    words = {"county": target.county, "state": target.state, "parcel_id": target.parcel_id, **target.extra}
-    words["county_host"] = re.sub(r"[^a-z]", "", (target.county or "").lower())
-    if words["county_host"] and target.state:
-        words.setdefault("town", words["county_host"] + target.state.lower())  # as Vision names its towns: lymenh
-    words["parcel_digits"] = re.sub(r"\D", "", target.parcel_id or "")
+    words = words_of(target) | {name: value for name, value in settings.items() if value}
     needed = re.findall(r"{(\w+)}", template)
     if not template or not all(words.get(name) for name in needed):
         return None

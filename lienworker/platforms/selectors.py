@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from functools import cached_property
 from typing import Any
@@ -19,10 +19,11 @@ from parsel.csstranslator import HTMLTranslator
 from lienworker.errors import PageError
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Page, Platform, Record, Target
+from lienworker.platforms.flows import Flow
 from lienworker.platforms.reading.canon import CLEANERS
 from lienworker.platforms.reading.elements import grid_of, lines_of
 from lienworker.platforms.reading.histories import take_grid, take_newest
-from lienworker.platforms.rules import Cleaner, Path, fill
+from lienworker.platforms.rules import Cleaner, Path, fill, flow_address
 
 _MANY = frozenset({"owner_names", "documents", "images"})
 _DEFAULTS: Mapping[str, Cleaner] = {"parcel_id": clean.identifier, **CLEANERS}
@@ -110,7 +111,15 @@ class SelectorPlatform(Platform):
 
     def build_url(self, target: Target) -> str | None:
         here = self.rules_for(target)
-        return fill(here.url_template, target) or (self.extends.build_url(target) if self.extends else None)
+        known = {**target.extra, **{name: value for name, value in here.settings.items() if value}}
+        return (
+            fill(here.url_template, target, here.settings)
+            or flow_address(self, target)
+            or (self.extends.build_url(replace(target, extra=known)) if self.extends else None)
+        )
+
+    def flow_for(self, target: Target) -> Flow | None:
+        return self.rules_for(target).flow
 
     def parse(self, page: Page, target: Target) -> Record:
         here = self.rules_for(target)
@@ -128,6 +137,13 @@ class SelectorPlatform(Platform):
         if not (record.get("parcel_id") or record.get("parcels")):
             raise PageError("not_a_parcel", f"the page has no parcel as {self.name} shows them")
         return record
+
+    def parse_parts(self, parts: Mapping[str, Page], target: Target) -> Record:
+        """Read the parts as the platform that it extends does, where it has no rules of its own."""
+        here = self.rules_for(target)
+        if self.extends and not (here.fields or here.tables):
+            return self.extends.parse_parts(parts, target)
+        return super().parse_parts(parts, target)
 
     def finish(self, record: Record, page: Page) -> None:
         """For what selectors cannot say."""

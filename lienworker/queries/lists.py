@@ -311,9 +311,12 @@ def tasks_called(name: str, most: int = 6) -> list[str]:
 
 
 def page_story(task_id: str) -> list[dict[str, Any]]:
-    """Return every page that was fetched for a task."""
-    sql = "SELECT generation, path, size, status, content_type, url, fetched_at, fetch_ms FROM pages WHERE task_id = ?"
-    return list(dict_rows(sql + " ORDER BY generation DESC", (task_id,)))
+    """Return every page that was fetched for a task, of each round the parcel's own first."""
+    sql = (
+        "SELECT generation, part, position, path, size, status, content_type, url, fetched_at, fetch_ms FROM pages"
+        " WHERE task_id = ? ORDER BY generation DESC, position"
+    )
+    return list(dict_rows(sql, (task_id,)))
 
 
 def pulse() -> tuple[Any, ...]:

@@ -11,20 +11,19 @@ from lienworker.hubs.gateway.sanitize import Unfit, fit_result, with_raw
 from lienworker.hubs.gateway.transport import raw_form, raw_listing
 from lienworker.outbox.uploads import raw_pages, sent_pages
 from lienworker.queries.failures import due_in_words
-from lienworker.store.pages import PAGE
 from lienworker.store.pending import item
 
 _TIMES = ("due_at", "lease_until", "created_at", "finished_at")
 _STORY = """
 SELECT o.*, t.parcel_id, t.county, t.state AS parcel_state, t.platform, t.url, p.path AS raw_file
 FROM outbox o JOIN tasks t ON t.task_id = o.task_id
-LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.part = ? WHERE o.id = ?
+LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.position = 0 WHERE o.id = ?
 """
 
 
 def row_story(row_id: int) -> dict[str, Any] | None:
     """Return the row with its parcel, times as text, `would_send` and `errors`."""
-    row = next(dict_rows(_STORY, (PAGE, row_id)), None)
+    row = next(dict_rows(_STORY, (row_id,)), None)
     if row is None:
         return None
     row["payload"] = json.loads(row["payload"]) if row["payload"] else None

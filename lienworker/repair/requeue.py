@@ -15,7 +15,7 @@ from lienworker.outbox.rows import NEVER_DUE, Entry
 from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks
 from lienworker.store.damage import failure_of
-from lienworker.store.pages import latest_page, page_of
+from lienworker.store.pages import PageRecord, latest_page, page_of, pages_of
 from lienworker.store.results import result
 
 _STRANDED = """
@@ -70,7 +70,7 @@ def requeue(root: Path, task_ids: Iterable[str], *, refetch: bool = False) -> No
         row, status = found
         # The page of the round that was interrupted; for a completed task the last one, whose result is lost.
         page = latest_page(task_id) if status == "completed" else page_of(task_id, row.generation)
-        if page and not refetch and failure_of(root, page.path, page.sha256) is None:
+        if page and not refetch and _are_intact(root, pages_of(task_id, page.generation)):
             generation = begin_generation(task_id, page.generation)
             execute(_BACK_IN_THE_QUEUE, (rfc3339(), task_id))
             topic, host = Topic.SCRAPE, ""
@@ -78,6 +78,10 @@ def requeue(root: Path, task_ids: Iterable[str], *, refetch: bool = False) -> No
             generation = tasks.start_generation(task_id)
             topic, host = Topic.FETCH, route_of(row.url, row.proxy)
         transitions.add([Entry(topic, task_id, generation, row.queue, row.priority, host=host)])
+
+
+def _are_intact(root: Path, pages: list[PageRecord]) -> bool:
+    return all(failure_of(root, page.path, page.sha256) is None for page in pages)
 
 
 def redeliver(task_ids: Iterable[str]) -> None:

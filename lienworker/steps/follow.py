@@ -12,7 +12,7 @@ from lienworker.hostnames import host_of
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, register_in_transaction
 from lienworker.platforms import Page, Registry, Target
-from lienworker.platforms.catalog.lists import is_list, listed_parcels
+from lienworker.platforms.catalog.lists import ListedParcel, is_list, listed_parcels
 from lienworker.store.pages import PageRecord, page_behind_result
 from lienworker.store.raw_files import raw_place, read_page
 from lienworker.store.results import result
@@ -53,10 +53,16 @@ def tasks_of_list(
             state=item.target.state,
             county=item.target.county,
             parcel_id=item.target.parcel_id,
-            target={"found_in": page.url, **item.facts},
+            target=_told(item, page, about),
         )
         for item in listed_parcels(record, read, target, registry)
     ]
+
+
+def _told(item: ListedParcel, page: PageRecord, about: About) -> dict[str, Any]:
+    """Return what a task is told besides its parcel: what the list says of it; a list is followed in its turn."""
+    told: dict[str, Any] = {"found_in": page.url, **item.target.extra, **item.facts}
+    return told | {"follow": dict(about)} if item.is_list else told
 
 
 def _politeness(registry: Registry, tasks: list[NewTask]) -> dict[str, Politeness]:

@@ -27,6 +27,7 @@ from lienworker.platforms import Registry, registry_with
 from lienworker.settings import Settings
 from lienworker.steps.collect import CollectContext
 from lienworker.steps.fetch import FetchContext
+from lienworker.steps.flows import FlowWalker
 from lienworker.steps.in_flight import OnLoop
 from lienworker.steps.lane import LaneLease, Slots
 from lienworker.steps.pacer import HostPacer
@@ -57,6 +58,7 @@ class Runtime:
     watchdog: Watchdog
     gateway: OnLoop[GatewayClient]
     fetcher: OnLoop[Fetcher]
+    walker: FlowWalker
     bounds: Bounds
     clock: ClockWatch
     #: Held while a poll for work is under way, until its reply is stored.
@@ -101,6 +103,7 @@ class Runtime:
             retries=self.retries,
             slots=self.slots,
             scrape=self.scrape,
+            walker=self.walker,
             clock=self.clock,
         )
 
@@ -174,7 +177,7 @@ def running(
         if settings.mode == "ondemand":
             warn_of_new_worker_id(_worker_id(settings, folder))
     clock = ClockWatch()
-    pacer = HostPacer(settings.host_delay, clock)
+    pacer, walker = HostPacer(settings.host_delay, clock), FlowWalker()
     fetcher = OnLoop(loop, lambda: make_fetcher(settings, pacer))
     gateway = OnLoop(loop, lambda: _make_gateway(settings, folder))
 
@@ -186,11 +189,12 @@ def running(
         if kind == "worker":
             respell_hosts()
         try:
-            yield _runtime(settings, folder, holder, gateway, fetcher, clock)
+            yield _runtime(settings, folder, holder, gateway, fetcher, walker, clock)
         finally:
             record_calls(gateway)
             fetcher.close()
             gateway.close()
+            walker.close()
             pacer.close()
             if kind == "worker" and settings.mode == "ondemand":
                 show_undelivered(folder, "", is_last=True)
@@ -202,6 +206,7 @@ def _runtime(
     holder: WorkerLease,
     gateway: OnLoop[GatewayClient],
     fetcher: OnLoop[Fetcher],
+    walker: FlowWalker,
     clock: ClockWatch,
 ) -> Runtime:
     stopping = threading.Event()
@@ -215,6 +220,7 @@ def _runtime(
         watchdog=Watchdog(),
         gateway=gateway,
         fetcher=fetcher,
+        walker=walker,
         clock=clock,
         bounds=Bounds(raw=CallBound(settings.upload_concurrency), result=ResultBound(), report=CallBound(MOST_REPORTS)),
         polling=threading.Lock(),

@@ -33,7 +33,7 @@ from lienworker.outbox.outcomes import (
 )
 from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
-from lienworker.platforms import Page, ParsedPage, Record, Registry, Target
+from lienworker.platforms import ParsedPage, Record, Registry, Target
 from lienworker.platforms.catalog.guarded import parse_here
 from lienworker.platforms.catalog.lists import is_list
 from lienworker.platforms.core.addresses import AddressPlace
@@ -45,13 +45,12 @@ from lienworker.steps.follow import add_parcels, parcels_wanted
 from lienworker.steps.in_flight import GROUP_SECONDS
 from lienworker.steps.lane import LaneLease, Slots
 from lienworker.steps.ranges import UsualSizes, out_of_range, sizes_of
-from lienworker.steps.stored_page import damaged, parse_stored
+from lienworker.steps.stored_page import damaged, page_of_parts, parse_stored, stored_parts
 from lienworker.steps.watchdog import Parse, Watchdog
 from lienworker.store import tasks
 from lienworker.store.history import Place, likely_platform
-from lienworker.store.pages import PageRecord, page_of
+from lienworker.store.pages import PageRecord, pages_of
 from lienworker.store.pending import pending_path, write_pending
-from lienworker.store.raw_files import raw_place, read_page
 from lienworker.store.results import NewResult, save_result
 from lienworker.store.tasks import NewTask
 
@@ -61,8 +60,9 @@ _SHARE = 2.0
 _WHILE_ANOTHER_MS = 1_000
 
 logger = logging.getLogger(__name__)
-Fresh = tuple[PageRecord, bytes]
-Parser = Callable[[PageRecord, Target], ParsedPage | None]
+#: Pages of a parcel that are still in memory, its own first.
+Fresh = list[tuple[PageRecord, bytes]]
+Parser = Callable[[Sequence[PageRecord], Target], ParsedPage | None]
 
 
 def scrape_row(context: ScrapeContext, row: Claimed) -> Scraped:
@@ -83,37 +83,36 @@ def scrape_if_plain(
     """
     if row.alone:
         return None
-    record, body = fresh or (page_of(row.task_id, row.generation), None)
-    if record is not None and body is None and record.size > MOST_PLAIN_BYTES:
+    records = [record for record, _ in fresh] if fresh else pages_of(row.task_id, row.generation)
+    if not fresh and sum(record.size for record in records) > MOST_PLAIN_BYTES:
         return None
 
-    def parse(record: PageRecord, target: Target) -> ParsedPage | None:
-        content = read_page(raw_place(context.folder.root, record.path), record.sha256) if body is None else body
-        page = Page(record.url, content, record.content_type, record.charset, record.status)
+    def parse(records: Sequence[PageRecord], target: Target) -> ParsedPage | None:
+        page = page_of_parts(fresh) if fresh else stored_parts(context.folder.root, records)
         with context.watchdog.over(row, finished):
             return parse_here(context.registry, page, target)
 
-    return _scraped(row, record, parse)
+    return _scraped(row, records, parse)
 
 
 def scrape_in_child(context: ScrapeContext, row: Claimed) -> Scraped:
     """Parse the page of one row in the process with limits, which may take ten seconds."""
 
-    def parse(record: PageRecord, target: Target) -> ParsedPage:
-        return parse_stored(context.folder.root, context.registry, record, target)
+    def parse(records: Sequence[PageRecord], target: Target) -> ParsedPage:
+        return parse_stored(context.folder.root, context.registry, records, target)
 
-    found = _scraped(row, page_of(row.task_id, row.generation), parse)
+    found = _scraped(row, pages_of(row.task_id, row.generation), parse)
     assert found is not None
     return found
 
 
-def _scraped(row: Claimed, record: PageRecord | None, parse: Parser) -> Scraped | None:
+def _scraped(row: Claimed, records: Sequence[PageRecord], parse: Parser) -> Scraped | None:
     failpoint("scrape.before_parse")
     started = time.perf_counter()
     try:
-        if record is None:
+        if not records:
             raise StoreError(f"The page of task {row.task_id} is not in the store.")
-        outcome: ParsedPage | PageError | None = parse(record, target_of(row))
+        outcome: ParsedPage | PageError | None = parse(records, target_of(row))
     except PageError as problem:
         outcome = as_value(problem)
     except StoreError as problem:
@@ -128,7 +127,7 @@ def _scraped(row: Claimed, record: PageRecord | None, parse: Parser) -> Scraped 
     failpoint("scrape.after_parse")
     if outcome is None:
         return None
-    return Scraped(row, record, outcome, int(1000 * (time.perf_counter() - started)))
+    return Scraped(row, records[0] if records else None, outcome, int(1000 * (time.perf_counter() - started)))
 
 
 def target_of(row: Claimed) -> Target:

@@ -45,11 +45,14 @@ class PageKey:
     county: str
     parcel_id: str
     task_id: str
+    #: Which of the parcel's pages, where there are several.
+    part: str = ""
 
     @property
     def name(self) -> str:
-        """The parcel's id, or the task's where that is not known."""
-        return safe_part(self.parcel_id) if self.parcel_id else safe_part(self.task_id, str.lower)
+        """The parcel's id, or the task's where that is not known; and the part, where that has a name."""
+        name = safe_part(self.parcel_id) if self.parcel_id else safe_part(self.task_id, str.lower)
+        return f"{name}.{safe_part(self.part, str.lower)}" if self.part else name
 
     @property
     def place(self) -> Path:

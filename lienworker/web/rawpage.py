@@ -14,7 +14,7 @@ from lienworker.errors import PageError, StoreError
 from lienworker.platforms import Page as SitePage
 from lienworker.platforms import registry_with
 from lienworker.platforms.catalog.provenance import origins_guarded
-from lienworker.store.pages import PageRecord, latest_page, page_of, was_purged
+from lienworker.store.pages import PageRecord, latest_page, page_of, pages_of, was_purged
 from lienworker.store.raw_files import raw_place, read_page
 from lienworker.store.results import result
 from lienworker.web.pages import NotThereError, Page, Place, Question
@@ -40,7 +40,13 @@ def _find(question: Question) -> PageRecord:
     found = page_of(task_id, generation) if generation else latest_page(task_id)
     if found is None:
         raise NotThereError(f"No page was fetched for task {task_id}.")
-    return found
+    part = question.text("part")
+    if part in (None, "", found.part):
+        return found
+    parts = {page.part: page for page in pages_of(task_id, found.generation)}
+    if part not in parts:
+        raise NotThereError(f"There is no page {part!r} of task {task_id}; there are {', '.join(parts)}.")
+    return parts[part]
 
 
 def page_text(place: Place, question: Question) -> str:
@@ -62,7 +68,7 @@ def _site_page(place: Place, record: PageRecord) -> SitePage:
 def _origins(place: Place, record: PageRecord, page: SitePage) -> list[dict[str, Any]]:
     """Where each value of this page's result stands on it; nothing for a page that is not behind the result."""
     made = result(record.task_id)
-    if made is None or made["html_path"] != record.path:
+    if made is None or made["generation"] != record.generation:
         return []
     try:
         platform = registry_with(place.settings.platforms_folder).get(made["platform"])
@@ -79,6 +85,7 @@ def view(place: Place, question: Question) -> Page:
     facts = {
         "task_id": record.task_id,
         "generation": record.generation,
+        "part": record.part,
         "url": record.url,
         "path": record.path,
         "status": record.status,

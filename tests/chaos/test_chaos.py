@@ -25,7 +25,7 @@ from lienworker.outbox.claims import Rules, claim
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.outbox.transitions import end
 from lienworker.store.tasks import NewTask
-from lienworker.testing.county.site import serving
+from lienworker.testing.serving import serving
 
 #: Another one each time would be found out by nobody else; `make chaos SEED=…` is for that.
 _SEED = 7

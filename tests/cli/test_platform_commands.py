@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,12 @@ def test_list_shows_platforms_of_a_folder_and_names_what_is_broken(node: Node, t
     assert "bad.toml" in done.stderr
 
 
+def test_the_list_says_how_pages_are_reached_and_how_sure_that_is(node: Node) -> None:
+    reach = {row["name"]: row["reach"] for row in node.json("platforms", "list")}
+    assert (reach["vgsi"], reach["qpublic"]) == ("one GET", "parse only")
+    assert reach["munis"] == "flow: from documentation"
+
+
 def test_new_writes_a_skeleton_here(node: Node, tmp_path: Path) -> None:
     done = node.cli("platforms", "new", "sunny", "--folder", str(tmp_path / "mine"))
     assert done.returncode == 0, done.stderr
@@ -174,6 +181,29 @@ def test_new_begins_with_a_page_and_proposes_selectors(node: Node, site: DemoSit
     parsed = node.cli("platforms", "parse", url, "--json", LIENWORKER_PLATFORMS=str(mine))
     assert json.loads(parsed.stdout)["platform"] == "sunny"
     assert node.cli("platforms", "new", "other", "--from", f"{site.url}/").returncode == 1
+
+
+def test_a_page_behind_a_form_says_a_command_that_works_when_typed(node: Node, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(
+        '<h1>Property Search</h1><form><label>Parcel ID</label><input name="p"><button>Search</button></form>'
+    )
+    done = node.cli("platforms", "parse", str(page), "--url", "https://www.sunny.example/search")
+    assert done.returncode == 1
+    command = done.stderr.strip().rstrip(".").partition("begun with: lienworker ")[2].split()
+    begun = node.cli(*command)
+    assert begun.returncode == 0, begun.stderr
+    assert "platforms try sunny_example.toml" in begun.stdout
+    assert node.cli(*command).returncode == 2  # never over what is there
+
+
+def test_a_new_flow_knows_its_site_and_refuses_an_address_that_is_none(node: Node, tmp_path: Path) -> None:
+    made = ("platforms", "new", "sunny", "--folder", str(tmp_path))
+    assert node.cli(*made, "--base-url", "https://x.example").returncode == 2
+    assert node.cli(*made, "--flow", "--base-url", "sunny").returncode == 2
+    assert node.cli(*made, "--flow", "--base-url", "https://sunny.example/").returncode == 0
+    said = tomllib.loads((tmp_path / "sunny.toml").read_text())
+    assert said["settings"]["base_url"] == "https://sunny.example"
 
 
 def test_a_scrape_uses_the_platforms_of_the_folder(node: Node, site: DemoSite, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -31,3 +32,30 @@ def assert_within(seconds: float, measure: Callable[[], float], times: int, roun
         found.append(statistics.median(measure() for _ in range(times)) / slowness())
     print(f"\n{', '.join(f'{each:.2f}' for each in found)} s")
     assert min(found) < seconds, found
+
+
+class Lag:
+    """How late a thread of this machine was woken at a time: so much later than sent may a request be noticed."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, float]] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Lag:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        before = time.monotonic()
+        while not self._stop.wait(0.002):
+            now = time.monotonic()
+            self._seen.append((now, now - before - 0.002))
+            before = now
+
+    def at(self, moment: float) -> float:
+        return max((lag for when, lag in self._seen if moment - 0.2 < when < moment + 0.1), default=0.0)

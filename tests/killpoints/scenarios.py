@@ -26,8 +26,9 @@ from tests.harness.descriptors import lost_locks
 from tests.harness.in_process import desk
 from tests.harness.node import write_list
 from tests.harness.on_demand import gateway_tasks
+from tests.harness.session_site import CARDS
 from tests.harness.shelf import DEFINITION, page, shelf_in
-from tests.killpoints.stage import KILLED, Stage
+from tests.killpoints.stage import KILLED, Stage, counted
 from tests.steps.upload.test_order import another_round
 
 _A_MONTH = 30 * 86_400_000
@@ -510,6 +511,85 @@ class Queue(Follow):
         return (*super()._command(here), "--queue-only")
 
 
+class Flows(Scenario):
+    """Parcels of several pages, reached by a flow in a session that ends in between, and delivered part by part."""
+
+    definition = staticmethod(lambda here: here.sessions.definition())
+    parcels = tuple(f"05-{n}" for n in range(1, 6))
+
+    def prepare(self, here: Stage) -> None:
+        (here.root / "platforms" / "sessioned.toml").write_text(self.definition(here))
+        with desk(here.data, here.gateway):
+            _register(
+                *(NewTask("gateway", **here.sessions.row(parcel), task_id=f"flow-{parcel}") for parcel in self.parcels)
+            )
+        close()
+
+    def enter(self, here: Stage) -> None:
+        here.sessions.lasts = 2
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.work(here.is_quiet, **order)
+
+    def again(self, here: Stage) -> None:
+        here.change(
+            "UPDATE breakers SET retry_at = 0",
+            "UPDATE outbox SET due_at = 1 WHERE state = 'waiting' AND due_at < 9e14",
+        )
+        assert here.work(here.is_quiet) == 0
+
+    def check(self, here: Stage, point: str) -> None:
+        """Each parcel has both its pages, here and at the Gateway; what was committed was not asked for again."""
+        assert here.statuses() == {"completed": 5}, here.said.read_text()[-3000:]
+        pages = here.sql("SELECT task_id, part, position FROM pages ORDER BY 1, 3")
+        assert pages == [(f"flow-{one}", *part) for one in self.parcels for part in (("profile", 0), ("values", 1))]
+        assert {key[0] for key in here.gateway.state.results} == set(self.parcels)
+        sent = counted([(json.loads(raw.metadata)["url"],) for raw in here.gateway.state.raw_uploads])
+        assert sum(sent.values()) <= 2 * 5 + _BATCH, "a part that was acknowledged was sent again"
+        # Each session does two searches, and the third finds that it is over: it is repeated in the next one.
+        repeated = sum(here.sessions.searched.values()) - len(self.parcels)
+        assert repeated <= 3 + _BATCH, here.sessions.searched
+
+
+class UnsafeFlow(Flows):
+    """The same with a POST that must not be sent twice: a kill around it fails the parcel, and says so."""
+
+    definition = staticmethod(
+        lambda here: (
+            "safe = true".join(here.sessions.definition().split("safe = true")[:2])
+            + "safe = false"
+            + here.sessions.definition().split("safe = true")[2]
+        )
+    )
+
+    def enter(self, here: Stage) -> None:
+        """Sessions that last."""
+
+    def check(self, here: Stage, point: str) -> None:
+        assert max(here.sessions.searched.values()) == 1, here.sessions.searched
+        failed = here.sql("SELECT reason FROM tasks WHERE status = 'failed'")
+        assert len(failed) <= 1
+        assert {reason for (reason,) in failed} <= {"unsafe_repeat"}
+        assert here.statuses().get("completed", 0) == 5 - len(failed)
+
+
+class ScrapeInSession(Scenario):
+    """One address by hand, behind a session."""
+
+    def prepare(self, here: Stage) -> None:
+        (here.root / "platforms" / "cards.toml").write_text(CARDS.format(url=here.sessions.url))
+
+    def act(self, here: Stage, **order: object) -> int:
+        return here.cli("scrape", f"{here.sessions.url}/card?id=07-1", "--platform", "cards", **order)
+
+    def again(self, here: Stage) -> None:
+        assert self.act(here) == 0, here.said.read_text()[-3000:]
+
+    def check(self, here: Stage, point: str) -> None:
+        assert here.statuses() == {"completed": 1}
+        assert here.sql("SELECT parcel_id FROM results") == [("07-1",)]
+
+
 class Send(Scenario):
     """`scrape_url.send`: in SQLite before it is in Redis."""
 
@@ -868,9 +948,9 @@ def _let_things_go_wrong(here: Stage) -> None:
 #: In the order in which they are preferred: the first that reaches a point is the one in which it is killed.
 SCENARIOS: list[Scenario] = [
     Day(), Stop(), Accident(), Unshown(), Full(), Heavy(), Hanging(), OddHosts(), Import(), SavedPages(), Replay(),
-    Discard(), Follow(), Queue(), Send(), Tick(),
+    Discard(), Follow(), Queue(), Flows(), UnsafeFlow(), ScrapeInSession(), Send(), Tick(),
     Scrape(), Retry(), Pause(), Archive(), Export(), Reparse(), Accept(), AskTheGateway(), Purge(), Backup(), Restore(),
     Repair(), Reindex(),
 ]  # fmt: skip
 
-__all__ = ["KILLED", "SCENARIOS", "Day", "Discard", "LookedAt", "Scenario"]
+__all__ = ["KILLED", "SCENARIOS", "Day", "Discard", "Flows", "LookedAt", "Scenario", "UnsafeFlow"]

@@ -23,9 +23,10 @@ import redis
 from chaos.witness import WatchedCounty, WatchedGateway, Witness
 from lienworker.outbox.rows import NEVER_DUE
 from lienworker.stack.redis_server import server_program
-from lienworker.testing.county.site import serving
 from lienworker.testing.gateway import ReferenceGateway
+from lienworker.testing.serving import serving
 from tests.harness.node import PATIENCE
+from tests.harness.session_site import SessionSite, session_site
 from tests.killpoints.children import Child, Children
 
 KILLED = -signal.SIGKILL
@@ -39,6 +40,7 @@ class Theatre:
 
     county: WatchedCounty
     gateway: ReferenceGateway
+    sessions: SessionSite
     redis_url: str
     children: Children
     templates: Path
@@ -47,6 +49,7 @@ class Theatre:
     def stage(self, root: Path) -> Iterator[Stage]:
         """A stage of one's own in this folder, with empty logs and a Gateway that knows nothing."""
         self.county.forget()
+        self.sessions.forget()
         self.gateway.state.reset()
         self.gateway.configure(retry_without_tasks=1)
         root.mkdir(parents=True, exist_ok=True)
@@ -91,6 +94,10 @@ class Stage:
     @property
     def county(self) -> WatchedCounty:
         return self.theatre.county
+
+    @property
+    def sessions(self) -> SessionSite:
+        return self.theatre.sessions
 
     @property
     def gateway(self) -> ReferenceGateway:
@@ -224,7 +231,8 @@ def theatre(folder: Path) -> Iterator[Theatre]:
         gateway.start_listening()
         children = Children()
         stack.callback(children.close)
-        yield Theatre(county, gateway, stack.enter_context(_redis()), children, folder)
+        sessions = stack.enter_context(session_site())
+        yield Theatre(county, gateway, sessions, stack.enter_context(_redis()), children, folder)
 
 
 @contextmanager

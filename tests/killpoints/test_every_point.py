@@ -20,7 +20,7 @@ from lienworker import failpoints
 from lienworker.data_folder import one_at_a_time
 from tests.harness.descriptors import needs_proc
 from tests.killpoints.points import all_points, unguarded_calls
-from tests.killpoints.scenarios import KILLED, SCENARIOS, Day, Discard, LookedAt, Scenario
+from tests.killpoints.scenarios import KILLED, SCENARIOS, Day, Discard, Flows, LookedAt, Scenario, UnsafeFlow
 from tests.killpoints.stage import Stage, Theatre, copy_of, theatre
 
 POINTS = all_points()
@@ -132,6 +132,26 @@ def test_replies_that_were_lost_and_then_a_kill(house: Theatre, tmp_path: Path, 
         assert max(len(versions) for versions in here.gateway.state.history.values()) <= 4
         scenario.find_the_lost_page(here)
         here.assert_promises()
+
+
+@pytest.mark.parametrize(
+    ("point", "hit"),
+    [
+        *(("flow.between_steps", n) for n in (1, 2, 3, 5, 8, 12)),
+        *(("fetch.before_request", n) for n in (2, 4, 9)),
+        *((f"fetch.{moment}_commit", n) for moment in ("before", "after") for n in (1, 2, 3)),
+        *((f"upload_raw.{moment}_commit", n) for moment in ("before", "after") for n in (1, 2)),
+        *(("gateway_raw.after_reply", n) for n in (1, 2, 4)),
+    ],
+)
+def test_killed_at_any_step_of_a_flow(house: Theatre, tmp_path: Path, point: str, hit: int) -> None:
+    """Session stored or not, parts stored or not, a part acknowledged or not: the flow is walked again, no more."""
+    assert not _survives(house, Flows(), tmp_path / "stage", point, hit), "not reached"
+
+
+@pytest.mark.parametrize("hit", range(1, 8))
+def test_killed_around_a_post_that_must_not_be_sent_twice(house: Theatre, tmp_path: Path, hit: int) -> None:
+    assert not _survives(house, UnsafeFlow(), tmp_path / "stage", "flow.between_steps", hit)
 
 
 @needs_proc

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from lienworker.errors import PageError
 from lienworker.platforms import Page, check_page
+from lienworker.platforms.reading.pagekind import flow_name
 from lienworker.testing.county.pages import render_parcel
 
 PARCEL = """
@@ -80,6 +83,22 @@ def test_a_retry_makes_sense_where_the_page_may_be_another_tomorrow(reason: str,
     with pytest.raises(PageError) as error:
         check_page(Page("", PAGES[reason][0].encode()))
     assert error.value.retryable is retryable
+
+
+@pytest.mark.parametrize("reason", PAGES)
+def test_a_gate_says_that_a_flow_is_needed_and_nothing_else_does(reason: str) -> None:
+    with pytest.raises(PageError) as error:
+        check_page(Page("http://www.sunny.example/", PAGES[reason][0].encode()))
+    wanted = "its parcels need a flow, begun with: lienworker platforms new sunny_example --flow"
+    assert (wanted in error.value.detail) is (reason in {"login_required", "disclaimer", "search_form"})
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "nonsense", "http://127.0.0.1:8900/x", "http://[::1", f"http://{'a-' * 60}.example/", "http://ÄÖ.example/"],
+)
+def test_the_name_of_a_flow_can_be_typed_whatever_the_address_is(url: str) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9_]{0,39}", flow_name(url))
 
 
 @pytest.mark.parametrize("frame", [html for pages in PAGES.values() for html in pages])

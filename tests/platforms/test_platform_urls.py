@@ -143,3 +143,12 @@ def test_every_platform_is_polite() -> None:
 def test_every_platform_says_what_it_was_written_from() -> None:
     registry = default_registry()
     assert [name for name in registry.names() if not registry.get(name).evidence] == []
+
+
+def test_every_platform_with_a_flow_says_how_sure_its_way_is_and_what_is_closed_to_robots_has_none() -> None:
+    registry = default_registry()
+    platforms = [registry.get(name) for name in registry.names()]
+    assert [platform.name for platform in platforms if platform.flow and not platform.reach] == []
+    closed = {platform.name for platform in platforms if platform.reach == "parse only"}
+    assert closed == {"qpublic", "beacon", "taxsys", "bsa"}
+    assert not any(platform.flow for platform in platforms if platform.name in closed)

@@ -14,7 +14,7 @@ import pytest
 
 from chaos.node import fill_disk, small_disk
 from chaos.witness import WatchedCounty, Witness
-from lienworker.testing.county.site import serving
+from lienworker.testing.serving import serving
 from tests.harness.node import Node, wait_until, write_list
 
 pytestmark = pytest.mark.slow

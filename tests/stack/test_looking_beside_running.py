@@ -28,8 +28,8 @@ from chaos.locks import LockWatch, can_watch
 from chaos.lookers import Lookers, Visitors
 from chaos.witness import WatchedCounty, WatchedGateway, Witness
 from lienworker.db import database
-from lienworker.testing.county.site import serving
 from lienworker.testing.gateway import ReferenceGateway
+from lienworker.testing.serving import serving
 from tests.harness.node import Node, wait_until, write_list
 
 pytestmark = [

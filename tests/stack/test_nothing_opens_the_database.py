@@ -58,6 +58,7 @@ COMMANDS: dict[str, list[str] | None] = {
     "platforms new": None,
     "platforms parse": ["{base}/page.html"],
     "platforms score": None,  # reads a folder of pages and no data folder
+    "platforms try": None,  # walks a flow and stores nothing
     "purge": ["--older-than", "0", "--yes"],
     "reparse": [],
     "restore": ["{base}/b.tar", "--force"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import sqlite3
 import threading
 from pathlib import Path
@@ -15,6 +17,7 @@ from lienworker.testing.county.site import DemoSite
 from lienworker.testing.gateway import ReferenceGateway, reference_gateway
 from tests.harness.node import Node, interrupt, wait_until
 from tests.harness.on_demand import gateway_tasks
+from tests.harness.session_site import MISSING, session_site
 
 pytestmark = pytest.mark.slow
 
@@ -40,10 +43,11 @@ def everything_said(node: Node) -> str:
 
 
 def dump(node: Node, tmp_path: Path) -> str:
-    """The whole database as text, without the proxies."""
+    """The whole database as text, without the proxies and the sessions."""
     with sqlite3.connect(node.data / "lienworker.db") as source, sqlite3.connect(tmp_path / "copy.db") as copy:
         source.backup(copy)
         copy.execute("UPDATE tasks SET proxy = NULL")
+        copy.execute("DELETE FROM sessions")
         copy.commit()
         return "\n".join(copy.iterdump())
 
@@ -113,3 +117,31 @@ def test_the_proxy_of_the_settings_is_not_shown_either(node: Node, site: DemoSit
     wrong = node.cli("status", LIENWORKER_PROXY=f"ftp://me:{OWN_PASSWORD}@127.0.0.1:9")
     assert wrong.returncode == 2
     assert OWN_PASSWORD not in wrong.stdout + wrong.stderr
+
+
+def test_nothing_of_a_session_is_shown_anywhere(node: Node, tmp_path: Path) -> None:
+    """Neither its cookie nor a hidden field: not in a log, a listing, an export, a backup, a file or a command line."""
+    platforms = node.data.parent / "platforms"
+    platforms.mkdir(mode=0o700, exist_ok=True)
+    with session_site(lasts=2) as county:
+        (platforms / "sessioned.toml").write_text(county.definition())
+        node.settings |= {"LIENWORKER_LOG_LEVEL": "debug", "LIENWORKER_PLATFORMS": str(platforms)}
+        rows = [county.row(f"06-{n}") for n in range(6)] + [county.row(MISSING)]
+        county.broken["/detail"] = 1
+        done = node.cli("run", "-", stdin="".join(json.dumps(row) + "\n" for row in rows))
+        assert node.statuses() == {"completed": 6, "failed": 1}, done.stderr
+        secrets = county.secrets
+    assert any("session-" in secret for secret in secrets)
+    kept = node.sql("SELECT secret FROM sessions WHERE secret IS NOT NULL")
+    assert any(secret in kept[0][0] for secret in secrets), "the session is not stored at all"
+    backup = tmp_path / "backup.tar"
+    assert node.cli("backup", str(backup)).returncode == 0
+    said = done.stdout + done.stderr + everything_said(node) + dump(node, tmp_path)
+    said += backup.read_bytes().decode("utf-8", "replace")
+    for path in node.data.rglob("*"):
+        if path.is_file() and "lienworker.db" not in path.name:
+            content = path.read_bytes()
+            said += (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8", "replace")
+    for secret in secrets:
+        at = said.find(secret)
+        assert at < 0, said[max(0, at - 300) : at + 50]

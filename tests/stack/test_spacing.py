@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,41 +13,16 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lienworker.testing.county.pages import parcel_id
-from lienworker.testing.county.site import DemoSite, serving
+from lienworker.testing.county.site import DemoSite
+from lienworker.testing.serving import serving
 from tests.harness.node import Node, write_list
+from tests.harness.pace import Lag
 
 pytestmark = pytest.mark.slow
 
 _DELAY = 0.4
 #: What a request may come too early by: 20 ms, or 2 %.
 _TOLERANCE = max(0.02, 0.02 * _DELAY)
-
-
-class Lag:
-    """How late a thread of this machine was woken at a time: so much later than sent may a request be noticed."""
-
-    def __init__(self) -> None:
-        self._seen: list[tuple[float, float]] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Lag:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        before = time.monotonic()
-        while not self._stop.wait(0.002):
-            now = time.monotonic()
-            self._seen.append((now, now - before - 0.002))
-            before = now
-
-    def at(self, moment: float) -> float:
-        return max((lag for when, lag in self._seen if moment - 0.2 < when < moment + 0.1), default=0.0)
 
 
 class MeasuredSite(DemoSite):

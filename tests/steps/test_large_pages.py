@@ -15,7 +15,7 @@ from lienworker.errors import PageError, ShortageError
 from lienworker.limited import LimitedProcess
 from lienworker.outbox.claims import claim
 from lienworker.platforms.core.bounds import MOST_PLAIN_BYTES
-from lienworker.steps import scrape
+from lienworker.steps import stored_page
 from lienworker.steps.scrape import scrape_if_plain, scrape_in_child
 from lienworker.store.pages import page_of
 from tests.harness.shelf import FREE, Shelf, page
@@ -35,7 +35,7 @@ def test_a_large_page_gives_its_record_without_being_read_here(shelf: Shelf, mon
     def read_here(*about: object) -> bytes:
         raise AssertionError("only the process with limits reads a large page")
 
-    monkeypatch.setattr(scrape, "read_page", read_here)
+    monkeypatch.setattr(stored_page, "read_page", read_here)
     shelf.teach()
     shelf.add("Granite", {"1": LARGE})
     shelf.work()

@@ -89,11 +89,12 @@ def test_hundreds_of_requests_a_second() -> None:
         assert sum(site.hits.values()) == 400
 
 
-def test_run_by_hand_it_prints_its_address_and_stops_when_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", [["county.site"], ["sites", "auction"]])
+def test_run_by_hand_a_site_prints_its_address_and_stops_when_told(module: list[str], tmp_path: Path) -> None:
     port_file = tmp_path / "port"
     root = Path(__file__).resolve().parents[2]
     site = subprocess.Popen(
-        [sys.executable, "-m", "lienworker.testing.county.site", "--port-file", str(port_file)],
+        [sys.executable, "-m", f"lienworker.testing.{module[0]}", *module[1:], "--port-file", str(port_file)],
         stdout=subprocess.PIPE,
         text=True,
         cwd=root,
@@ -103,7 +104,7 @@ def test_run_by_hand_it_prints_its_address_and_stops_when_told(tmp_path: Path) -
         assert site.stdout is not None
         url = site.stdout.readline().strip()
         assert url == f"http://127.0.0.1:{port_file.read_text().strip()}"
-        assert get(url + "/")[0] == 200
+        assert get(url + "/robots.txt")[0] == 200
         site.send_signal(signal.SIGTERM)
         assert site.wait(60) == 0
     finally:

@@ -13,7 +13,18 @@ is minutes since 1970. What is 0 or 1 is a flag. Paths are relative to the data 
 from __future__ import annotations
 
 from lienworker.db.models.base import Base, SchemaVersion, dicts, tuples
-from lienworker.db.models.outbox import Attempt, Breaker, DeliveredParcel, Host, OutboxRow, Pause, Turn, Worker
+from lienworker.db.models.outbox import (
+    Attempt,
+    Breaker,
+    DeliveredParcel,
+    Host,
+    OutboxRow,
+    Pause,
+    Session,
+    Turn,
+    UnsafePost,
+    Worker,
+)
 from lienworker.db.models.records import Action, Fact, FieldHistory, Import, PendingDelete, Run, RunPage
 from lienworker.db.models.tallies import Backlog, Counter, FailedTasks, Rollup, SetAside, Tally, WaitingSince
 from lienworker.db.models.work import Page, Result, Task
@@ -40,10 +51,12 @@ __all__ = [
     "Run",
     "RunPage",
     "SchemaVersion",
+    "Session",
     "SetAside",
     "Tally",
     "Task",
     "Turn",
+    "UnsafePost",
     "WaitingSince",
     "Worker",
     "dicts",

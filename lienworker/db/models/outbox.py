@@ -67,9 +67,43 @@ class Host(Base):
     robots_delay = FloatField(null=True)  # seconds, as robots.txt asks: the longer of the two applies
     served = IntegerField(default=0)  # successful fetches, ever
     failed = IntegerField(default=0)
+    flow_width = IntegerField(null=True)  # flows that may be open at a time; NULL: its pages are reached by one GET
+    requests = FloatField(null=True)  # that a parcel costs there, a moving average; NULL: one
 
     class Meta:
         table_name = "hosts"
+        without_rowid = True
+
+
+class Session(Base):
+    """A session at a site, used by one flow at a time: the fetch row that has it, while that row is leased."""
+
+    platform = TextField()
+    route = TextField()  # the host, and the proxy by which it is reached
+    number = IntegerField()
+    secret = TextField(null=True)  # cookies and captured values as a JSON object; NULL: still to be opened
+    made_by = TextField(null=True)  # a hash of the flow that opened it: another one does not use it
+    opened_at = IntegerField(null=True)
+    ends_at = IntegerField(null=True)
+    row_id = IntegerField(null=True)
+    token = TextField(null=True)
+
+    class Meta:
+        table_name = "sessions"
+        primary_key = CompositeKey("platform", "route", "number")
+        without_rowid = True
+
+
+class UnsafePost(Base):
+    """A POST that must not be sent twice, noted before it was sent."""
+
+    task_id = TextField(primary_key=True)
+    generation = IntegerField()
+    step = TextField()
+    at = IntegerField()
+
+    class Meta:
+        table_name = "unsafe_posts"
         without_rowid = True
 
 

@@ -56,6 +56,8 @@ class Page(Base):
     fetch_ms = IntegerField()
     purged_at = TextField(null=True)  # when its file was purged
     part = TextField(default="page")  # `page` where a task has one page
+    position = IntegerField(default=0)  # the order of the parts; 0 is the parcel's own page
+    sent_name = TextField(null=True)  # under which the hub has it, where other parts of its task are still to be sent
 
     class Meta:
         table_name = "pages"

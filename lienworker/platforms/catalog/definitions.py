@@ -14,8 +14,14 @@ market_value = { select = "td.just", clean = "money" }
 [tables]
 sales = "table#sales"
 
-[county.Dixie]                                    # what is different there: url, and single fields or tables
+[settings]                                        # placeholders of addresses and of the flow
+base_url = "https://www.sunny.example"
+
+[county.Dixie]                                    # what is different there: url, settings, single fields or tables
 fields = { owner_name = "#owner2" }
+
+Where one GET is not enough, `[flow]` says how the pages are reached (see `flow_definitions`); a definition without
+one has that of the platform that it extends, with its own settings.
 """
 
 from __future__ import annotations
@@ -23,14 +29,17 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lxml import etree  # type: ignore[import-untyped]
 
 from lienworker.errors import PageError
+from lienworker.platforms.catalog.flow_definitions import flow_of, settings_of
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import CANONICAL, Platform
+from lienworker.platforms.flows import Flow, FlowError
 from lienworker.platforms.rules import Cleaner
 from lienworker.platforms.selectors import SelectorPlatform, Spot
 
@@ -55,9 +64,9 @@ _TABLES = ("values", "taxes", "liens", "sales")
 _TEXTS = ("name", "version", "url", "extends")
 _LISTS = ("hosts", "url_patterns", "marks")
 _NUMBERS = {"delay": (int, float), "concurrency": (int,)}
-_GROUPS = ("fields", "tables", "county")
+_GROUPS = ("fields", "tables", "county", "settings", "flow")
 _KNOWN = frozenset({*_TEXTS, *_LISTS, *_NUMBERS, *_GROUPS})
-_IN_COUNTY = frozenset({"url", "hosts", "fields", "tables"})
+_IN_COUNTY = frozenset({"url", "hosts", "fields", "tables", "settings"})
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _NO_RULES: Mapping[str, Any] = {}
 
@@ -65,7 +74,7 @@ _NO_RULES: Mapping[str, Any] = {}
 class DefinitionError(ValueError):
     """What is wrong, and where: the names that lead to it, from the outside in."""
 
-    def __init__(self, words: str, *where: str) -> None:
+    def __init__(self, words: str, *where: str | int) -> None:
         super().__init__(words)
         self.where = where
 
@@ -87,6 +96,8 @@ class Definition(SelectorPlatform):
         self.concurrency = said.get("concurrency", self.extends.concurrency if self.extends else None)
         self.fields = _spots(said, "fields", CANONICAL)
         self.tables = _spots(said, "tables", _TABLES)
+        self.settings = _settings(said, self.extends.settings if self.extends else _NO_RULES)
+        self.flow = _flow(said, self.settings, self.extends)
         if not (self.extends or "parcel_id" in self.fields):
             raise DefinitionError("it says neither where the parcel_id is nor which platform it extends")
         counties = said.get("county", _NO_RULES)
@@ -106,6 +117,8 @@ class Definition(SelectorPlatform):
         here.url_template = other.get("url", self.url_template)
         here.fields = {**self.fields, **_spots(other, "fields", CANONICAL, where)}
         here.tables = {**self.tables, **_spots(other, "tables", _TABLES, where)}
+        here.settings = _settings(other, self.settings, where)
+        here.flow = replace(self.flow, settings=here.settings) if self.flow else None
         return here
 
 
@@ -118,6 +131,25 @@ def _found(find: Callable[[str], Platform], name: str) -> Platform:
         return find(name)
     except PageError as error:
         raise DefinitionError(error.detail, "extends") from None
+
+
+def _settings(said: Mapping[str, Any], known: Mapping[str, str], where: tuple[str, ...] = ()) -> dict[str, str]:
+    try:
+        return {**known, **settings_of(said.get("settings", _NO_RULES), (*where, "settings"))}
+    except FlowError as wrong:
+        raise DefinitionError(str(wrong), *wrong.where) from None
+
+
+def _flow(said: Mapping[str, Any], settings: Mapping[str, str], extends: Platform | None) -> Flow | None:
+    """The definition's own flow, or that of the platform that it extends; with its settings."""
+    try:
+        if "flow" in said:
+            return flow_of(said["flow"], settings)
+        if extends is None or extends.flow is None:
+            return None
+        return replace(extends.flow, settings={**extends.flow.settings, **settings})
+    except FlowError as wrong:
+        raise DefinitionError(f"flow: {wrong}", "flow", *wrong.where) from None
 
 
 def _check(said: Mapping[str, Any], known: frozenset[str], where: tuple[str, ...] = ()) -> None:
@@ -186,19 +218,38 @@ def load_definition(file: Path, find: Callable[[str], Platform]) -> Platform:
         raise ValueError(f"line {line}: {wrong}" if line else str(wrong)) from None
 
 
-def line_of(written: str, where: tuple[str, ...]) -> int | None:
-    """The line on which these names follow each other, the outer ones first; None where one is not there."""
-    place = line = 0
+def line_of(written: str, where: tuple[str | int, ...]) -> int | None:
+    """The line on which these names follow each other, the outer ones first; None where one is not there.
+
+    A number is the place in a list of groups: TOML heads each of them `[[name]]`, YAML puts a dash before each.
+    """
+    place = 0
     lines = written.splitlines()
-    for name in where:
-        names_it = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
-        for line in range(place, len(lines)):
-            if not lines[line].lstrip().startswith("#") and names_it.search(lines[line]):
-                break
-        else:
+    for before, name in zip(("", *where), where, strict=False):
+        found = _item_line(lines, place, str(before), name) if isinstance(name, int) else _name_line(lines, place, name)
+        if found is None:
             return None
-        place = line  # not the next one: TOML has many names on a line
-    return line + 1 if where else None
+        place = found  # not the next one: TOML has many names on a line
+    return place + 1 if where else None
+
+
+def _name_line(lines: list[str], start: int, name: str) -> int | None:
+    names_it = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+    for n in range(start, len(lines)):
+        if not lines[n].lstrip().startswith("#") and names_it.search(lines[n]):
+            return n
+    return None
+
+
+def _item_line(lines: list[str], start: int, group: str, number: int) -> int | None:
+    """The line on which the item of a list begins; where the list is on one line, that line."""
+    head = re.compile(rf"\s*\[\[.*\b{re.escape(group)}\s*\]\]")
+    heads = [n for n in range(start, len(lines)) if head.match(lines[n])]
+    if not heads:
+        dashes = [n for n in range(start, len(lines)) if lines[n].lstrip().startswith("- ")]
+        depth = len(lines[dashes[0]]) - len(lines[dashes[0]].lstrip()) if dashes else 0
+        heads = [n for n in dashes if len(lines[n]) - len(lines[n].lstrip()) == depth]
+    return heads[number] if number < len(heads) else start
 
 
 def _toml(written: str) -> Any:

@@ -45,7 +45,10 @@ def parse_here(registry: Registry, page: Page, target: Target) -> ParsedPage | N
 
 def parse_in_child(registry: Registry, page: Page, target: Target) -> ParsedPage:
     """The record of the page, made by a process with limits."""
-    return ask_child("lienworker.platforms.catalog.guarded:parse_job", registry, page, target)
+    others = [[name, page_facts(part), len(part.body)] for name, part in page.more.items()]
+    return ask_child(
+        "lienworker.platforms.catalog.guarded:parse_job", registry, page, target, {"part": page.part, "others": others}
+    )
 
 
 def ask_child(
@@ -58,7 +61,8 @@ def ask_child(
         "target": [target.platform, target.state, target.county, target.parcel_id, target.url, dict(target.extra)],
         **more,
     }
-    parsed = json.loads(call_limited(job, about, page.body))
+    body = b"".join((page.body, *(part.body for part in page.more.values()))) if page.more else page.body
+    parsed = json.loads(call_limited(job, about, body))
     return ParsedPage(parsed["platform"], parsed["version"], parsed["record"])
 
 
@@ -83,8 +87,19 @@ def page_under_limits(facts: list[Any], body: bytes) -> Page:
 
 
 def parse_job(about: dict[str, Any], body: bytes) -> bytes:
-    """`parse_in_child` on the other side."""
-    page = page_under_limits(about["page"], body)
+    """`parse_in_child` on the other side: the bodies of all parts, one behind the other."""
+    start = len(body) - sum(size for _, _, size in about["others"])
+    page = page_under_limits(about["page"], body[:start] if about["others"] else body)
+    page.part, more = about["part"], {}
+    for name, facts, size in about["others"]:
+        more[name] = page_under_limits(facts, body[start : start + size])
+        start += size
+    page.more = more
+    return parse_page_job(about, page)
+
+
+def parse_page_job(about: dict[str, Any], page: Page) -> bytes:
+    """The record of a page in the process with limits, as its answer."""
     parsed = _registry(about["folder"]).parse(page, Target(*about["target"]))
     page.forget()  # the record as text needs the room
     return json.dumps({"platform": parsed.platform, "version": parsed.version, "record": parsed.record}).encode()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote, urljoin
 
 from lienworker.errors import HeavyPageError
 from lienworker.platforms.catalog.guarded import call_limited, page_facts, page_under_limits
 from lienworker.platforms.catalog.registry import Registry
-from lienworker.platforms.core.base import Page, Record, Target
+from lienworker.platforms.core.base import Page, Platform, Record, Target
 
 #: What the task of an item says of itself.
 _KEYS = frozenset({"parcel_id", "state", "county", "platform", "url"})
@@ -19,12 +19,13 @@ _KEYS = frozenset({"parcel_id", "state", "county", "platform", "url"})
 
 @dataclass(frozen=True)
 class ListedParcel:
-    """An item of a list that can be fetched by itself."""
+    """An item of a list that can be fetched by itself: a parcel, or another list."""
 
     url: str
     target: Target
     #: What the list says of it besides: a case number, an opening bid, the day of the sale.
     facts: Record
+    is_list: bool = False
 
 
 def is_list(record: Record) -> bool:
@@ -35,20 +36,35 @@ def is_list(record: Record) -> bool:
 def listed_parcels(record: Record, page: Page, about: Target, registry: Registry) -> Iterator[ListedParcel]:
     """The items that have an address: a link of the list, or one that the platform of the parcels builds.
 
-    `about` says what all items share. An item without a parcel id (a day of a calendar) is passed over.
+    `about` says what all items share. An item without a parcel id is passed over, unless it is a list itself.
     """
     links = _links(page)
     builder = registry.get(about.platform) if about.platform else None
+    own = registry.choose(page, Target())
     seen: set[str] = set()
     for item in record.get("parcels", ()):
-        parcel_id = item.get("parcel_id")
-        if not parcel_id or parcel_id in seen:
-            continue
-        seen.add(parcel_id)
-        target = Target(about.platform, about.state or item.get("state"), about.county, parcel_id, extra=about.extra)
-        url = (builder.build_url(target) if builder else None) or links.get(_fold(parcel_id))
-        if url:
-            yield ListedParcel(url, target, {name: value for name, value in item.items() if name not in _KEYS})
+        found = _parcel(item, about, builder, links) or _list(item, page.url, about, own)
+        if found and (key := found.target.parcel_id or found.url) not in seen:
+            seen.add(key)
+            yield found
+
+
+def _parcel(item: Record, about: Target, builder: Platform | None, links: dict[str, str]) -> ListedParcel | None:
+    parcel_id = item.get("parcel_id")
+    if not parcel_id:
+        return None
+    target = Target(about.platform, about.state or item.get("state"), about.county, parcel_id, extra=about.extra)
+    url = (builder.build_url(target) if builder else None) or item.get("url") or links.get(_fold(parcel_id))
+    facts = {name: value for name, value in item.items() if name not in _KEYS}
+    return ListedParcel(url, target, facts) if url else None
+
+
+def _list(item: Record, listed_at: str, about: Target, own: Platform) -> ListedParcel | None:
+    target = own.list_of(item, listed_at)
+    url = own.build_url(target) if target else None
+    if target is None or url is None:
+        return None
+    return ListedParcel(url, replace(target, state=about.state, county=about.county), {}, is_list=True)
 
 
 def _links(page: Page) -> dict[str, str]:

@@ -34,6 +34,7 @@ BUILT_IN = {
     "beacon": "lienworker.platforms.vendors.qpublic:BEACON",
     "vgsi": "lienworker.platforms.vendors.vgsi:PLATFORM",
     "tyler": "lienworker.platforms.vendors.tyler:PLATFORM",
+    "iasworld": "lienworker.platforms.vendors.iasworld:PLATFORM",
     "floridapa": "lienworker.platforms.vendors.floridapa:PLATFORM",
     "leepa": "lienworker.platforms.vendors.leepa:PLATFORM",
     "collier": "lienworker.platforms.vendors.collier:PLATFORM",
@@ -62,6 +63,8 @@ BUILT_IN = {
     "megabyte": "lienworker.platforms.vendors.megabyte:PLATFORM",
     "patriot": "lienworker.platforms.vendors.patriot:PLATFORM",
     "propaccess": "lienworker.platforms.vendors.propaccess:PLATFORM",
+    "munis": "lienworker.platforms.vendors.munis:PLATFORM",
+    "sri": "lienworker.platforms.vendors.sri:PLATFORM",
 }
 _SURELY_A_PARCEL = 7  # facts, where the page shows its id without a label
 _EMPTY_WITHOUT = frozenset({"fields", "state", "county"})
@@ -83,6 +86,7 @@ class Registry:
         """`places` maps a name to `module:attribute`, in the order in which detection asks."""
         self._places = dict(places)
         self._loaded: dict[str, Platform] = {}
+        self._with_flows: list[Platform] | None = None
         self.folder: Path | None = None  # where platforms of the operator's own are
         self.broken: list[str] = []  # a sentence for each file that was to bring a platform and could not
 
@@ -101,6 +105,13 @@ class Registry:
         self._places.pop(platform.name, None)
         self._places = {platform.name: place, **self._places}
         self._loaded[platform.name] = platform
+        self._with_flows = None
+
+    def with_flows(self) -> list[Platform]:
+        """The platforms whose pages a flow reaches; asked for every task without a platform, so worked out once."""
+        if self._with_flows is None:
+            self._with_flows = [platform for platform in self._specific() if platform.flow is not None]
+        return self._with_flows
 
     def copy(self) -> Registry:
         """The same platforms, to add others to."""
@@ -139,9 +150,12 @@ class Registry:
     def parse(self, page: Page, target: Target) -> ParsedPage:
         """The record of the page, or a PageError with the reason why it has none; never an empty record."""
         page.check()
+        for part in page.more.values():
+            part.check()
         platform = self.choose(page, target)
         try:
-            record = compact(platform.parse(page, target))
+            found = platform.parse_parts(page.parts, target) if page.more else platform.parse(page, target)
+            record = compact(found)
         except PageError as error:
             if error.reason == "not_a_parcel":
                 check_page(page)  # an error page, a captcha or a form has a better reason than that
@@ -179,6 +193,13 @@ class Registry:
         if not isinstance(loaded, Platform):
             raise PageError("unknown_platform", f"{self._places[name]} is a {type(loaded).__name__}, not a Platform")
         return loaded
+
+
+def reach_of(platform: Platform) -> str:
+    """Return how a platform's pages are reached, and how sure that is."""
+    if platform.flow is None:
+        return platform.reach or "one GET"
+    return f"flow: {platform.reach}" if platform.reach else "flow"
 
 
 def _says_yes(platform: Platform, question: str, about: str | Page) -> bool:

@@ -1,7 +1,11 @@
-"""The beginning of a new platform: its module, a page that it reads, and the test that it has to pass."""
+"""The beginning of a new platform: its module, a page that it reads, and the test that it has to pass.
+
+Or of a flow: a definition with the steps that most sites have, to be changed until it works.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,6 +95,39 @@ def test_a_page_without_a_parcel_is_told_apart() -> None:
         registry_with(HERE).parse(Page(URL, b"<p>No such parcel</p>"), Target())
 '''
 
+FLOW = """# How the pages of a county's site are reached where one GET is not enough. docs/flows.md has all the words.
+# Change it, and see each step with: lienworker platforms try {name}.toml --target parcel_id=00-12-003 --trace
+name = "{name}"
+extends = "generic"                     # who reads the pages
+delay = 3.0                             # seconds between two requests
+
+[settings]
+base_url = {base_url}
+
+[flow]
+session = "20m"                         # how long a session is used again
+
+[[flow.open]]                           # steps that make a session: the page with the search form
+get = "{{base_url}}/"
+[[flow.open]]                           # where the site wants its terms accepted; you agree to them
+when = {{ css = "#btAgree" }}
+submit = {{ form = "form", click = "btAgree" }}
+safe = true                             # a POST that only looks something up may be sent again
+
+[[flow.step]]                           # the search: the form's fields by their names, the button by its name
+submit = {{ form = "form", set = {{ parcel = "{{parcel_id}}" }} }}
+safe = true
+missing = {{ text = "no records found" }} # how the site says that there is no such parcel
+expect = {{ text = "{{parcel_id}}" }}     # anything else is a failure, and the page is saved for you
+keep = "page"                           # this reply is a page of the parcel
+"""
+
+
+def write_flow(name: str, folder: Path, base_url: str | None) -> Path:
+    """Write the definition; never over another."""
+    base_url = base_url or f"https://www.{name.replace('_', '-')}.example"
+    return _write({f"{name}.toml": FLOW.format(name=name, base_url=json.dumps(base_url)).encode()}, folder)[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -162,6 +199,11 @@ def write_skeleton(name: str, folder: Path, start: Start) -> list[Path]:
         f"{name}.html": start.page,
         f"test_{name}.py": TEST.format(**words).encode(),
     }
+    return _write(files, folder)
+
+
+def _write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
+    """Write files into a folder; never over others."""
     for file in files:
         if (folder / file).exists():
             raise InputError(f"{folder / file} is there already; choose another name or --folder.")

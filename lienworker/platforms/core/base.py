@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lxml import etree  # type: ignore[import-untyped]
 from parsel import Selector
@@ -20,6 +21,10 @@ from w3lib.encoding import html_to_unicode, resolve_encoding
 from lienworker.errors import HeavyPageError, PageError
 from lienworker.platforms.core.addresses import AddressPlace, place_of_address
 from lienworker.platforms.core.bounds import check_attributes, check_bytes, check_text, too_complex
+from lienworker.platforms.core.merging import merge
+
+if TYPE_CHECKING:
+    from lienworker.platforms.flows import Flow
 
 Record = dict[str, Any]
 # The canonical names, in the order in which a person wants to read them.
@@ -31,6 +36,8 @@ CANONICAL = (
     "auction", "documents", "images", "parcels", "fields",
 )  # fmt: skip
 T = TypeVar("T")
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+_NO_PAGES: Mapping[str, Any] = MappingProxyType({})
 _UTF8 = frozenset({"utf-8", "UTF-8"})
 _MAY_BE_A_BOM = frozenset({b"\xef", b"\xfe", b"\xff", b"\x00"})
 
@@ -64,9 +71,20 @@ class Page:
         self.content_type = content_type
         self.charset = charset
         self.status = status
+        self.headers = _NO_HEADERS
+        """The reply's headers, for the steps of a flow; a stored page has none."""
+        self.part = "page"
+        """Its name among the pages of its parcel."""
+        self.more: Mapping[str, Page] = _NO_PAGES
+        """The parcel's other pages by their names, where a flow keeps several: of the parcel's own page."""
         self.under_limits = False
         """Whether this process may use only so much time and memory, so that no page can do it harm."""
         self._memo: dict[str, Any] = {}
+
+    @property
+    def parts(self) -> dict[str, Page]:
+        """All pages of the parcel by their names, its own first."""
+        return {self.part: self, **self.more}
 
     @cached_property
     def text(self) -> str:
@@ -122,6 +140,8 @@ class Page:
         for name in ("text", "lower_text", "selector"):
             self.__dict__.pop(name, None)
         self._memo.clear()
+        for page in self.more.values():
+            page.forget()
 
     @cached_property
     def is_json(self) -> bool:
@@ -160,6 +180,13 @@ class Platform(ABC):
     """Requests in the air to one host; None leaves it to the setting."""
     evidence: str = ""
     """What it was written from, and so how sure it is: `real pages`, `a real page`, `from documentation`."""
+    reach: str = ""
+    """How sure its way to the pages is, where it is more than one GET: `verified on recorded pages`, `from
+    documentation`; or that there is none: `parse only`."""
+    flow: Flow | None = None
+    """How its pages are reached, where one GET is not enough."""
+    settings: Mapping[str, str] = MappingProxyType({})
+    """Placeholders of its addresses and of its flow, for a definition that extends it."""
 
     def matches_url(self, url: str) -> bool:
         return False
@@ -179,9 +206,41 @@ class Platform(ABC):
         """
         return place_of_address(url)
 
+    def flow_for(self, target: Target) -> Flow | None:
+        """The flow that reaches this target's pages; it may differ by county."""
+        return self.flow
+
     @abstractmethod
     def parse(self, page: Page, target: Target) -> Record:
         """The canonical record of the page. Raises PageError where the page is not a parcel's."""
+
+    def list_of(self, item: Record, url: str) -> Target | None:
+        """The target of an item that is a list itself (a day of a calendar at `url`); None where it is none."""
+        return None
+
+    def parse_parts(self, parts: Mapping[str, Page], target: Target) -> Record:
+        """The record of all pages that the flow kept, by their names; the first is the parcel's own.
+
+        Unless a platform knows better, each page is parsed by itself, and what an earlier one says stands. A page that
+        has no parcel of its own adds nothing; one of another parcel is refused: sites that keep the parcel in the
+        session may show the one before.
+        """
+        pages = list(parts.items())
+        record = self.parse(pages[0][1], target)
+        for name, page in pages[1:]:
+            try:
+                other = self.parse(page, target)
+            except HeavyPageError:
+                raise
+            except PageError as problem:
+                if problem.reason != "not_a_parcel":
+                    raise
+                continue
+            if other.get("parcel_id") not in (None, record.get("parcel_id")):
+                detail = f"the part {name!r} is of parcel {other['parcel_id']}, not of {record.get('parcel_id')}"
+                raise PageError("unexpected_page", detail, retryable=True)
+            merge(record, other)
+        return record
 
 
 def _guess_encoding(body: bytes) -> str | None:

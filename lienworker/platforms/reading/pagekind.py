@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from lienworker.errors import PageError
+from lienworker.hostnames import host_of
 from lienworker.platforms.core.base import Page
 from lienworker.platforms.reading import shows_parcel
 from lienworker.platforms.reading.tokens import tokens_of
@@ -91,6 +92,8 @@ class Kind:
     """Whether a footer or a disclaimer that has the words condemns nothing ("routine maintenance on Fridays")."""
     in_source: bool = False
     """Whether the marks are in the source (a script, an attribute) rather than in the visible text."""
+    is_gate: bool = False
+    """Whether the parcel is behind this page: one GET does not reach it, a flow may."""
 
     @cached_property
     def marks(self) -> tuple[str, ...]:
@@ -164,6 +167,7 @@ _KINDS = (
         "the site asks for a log-in",
         "type=\"password\"|type='password'|type=password",
         in_source=True,
+        is_gate=True,
     ),
     Kind(
         "disclaimer",
@@ -172,12 +176,14 @@ _KINDS = (
         "|you must agree|accept and continue|accept & continue|i have read|do you agree|agree and continue"
         "|agree & continue|do not agree|i acknowledge|accept disclaimer|agree to these terms",
         also=_few_fields,
+        is_gate=True,
     ),
     Kind(
         "disclaimer",
         "the site wants its terms accepted first",
         "disclaimer|terms and conditions|terms of use|conditions of use|by clicking|license agreement",
         also=_asks_to_agree,
+        is_gate=True,
     ),
     Kind(
         "map_shell",
@@ -198,6 +204,7 @@ _KINDS = (
         "the page is a search form",
         "search|look up|lookup|find a |find your |enter your |enter a |enter the ",
         also=_has_fields,
+        is_gate=True,
     ),
 )
 
@@ -208,6 +215,7 @@ _FOOTERS = "//footer|//*[contains(translate(concat(@id, ' ', @class), 'FOTER', '
 _LONGEST_SAID = 200
 #: Characters in which the marks of such pages are looked for, three hundred of them; what says no more is short.
 _LOOKED_AT = 1_000_000
+_LONGEST_NAME = 30
 _KIND_OF = {kind.reason: kind for kind in _KINDS}
 _ABOUT_PARCELS = ("parcel", "owner", "assess", "account", "folio", "property", "tax", "certificate", "deed", "auction")
 
@@ -226,11 +234,24 @@ def _condemn(page: Page) -> None:
     """The reason why this page without a parcel has none; says nothing where no reason is to be seen."""
     shown = _look_at(page)
     if kind := _kind_by_status(page.status) or _kind_by_marks(page, shown):
-        raise PageError(kind.reason, kind.detail, retryable=kind.retryable)
+        detail = f"{kind.detail}; {_way_in(page.url)}" if kind.is_gate else kind.detail
+        raise PageError(kind.reason, detail, retryable=kind.retryable)
     if not any(map(str.isalnum, shown.text)):
         raise PageError("empty_page", "the page shows no text (it may need a browser to fill it)")
     if not any(word in shown.text for word in _ABOUT_PARCELS):
         raise PageError("not_a_parcel", "nothing on the page speaks of a parcel")
+
+
+def _way_in(url: str) -> str:
+    """Return how to begin the flow that a gate needs, as a command for the site's own name."""
+    return f"its parcels need a flow, begun with: lienworker platforms new {flow_name(url)} --flow"
+
+
+def flow_name(url: str) -> str:
+    """Return a name for the flow of a site; one that can be typed, whatever the address is."""
+    words = re.findall(r"[a-z0-9]+", host_of(url).removeprefix("www."), re.ASCII)
+    name = "_".join(words)[:_LONGEST_NAME].rstrip("_") or "county"
+    return name if name[0].isalpha() else f"site_{name}"
 
 
 def _look_at(page: Page) -> Shown:

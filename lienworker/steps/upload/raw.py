@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -53,6 +53,9 @@ class RawFile:
     source: bytes | str
     name: str
     metadata: dict[str, Any]
+    #: Which of the parcel's pages it is, and whether no other follows.
+    position: int = 0
+    is_last: bool = True
 
 
 def prepare_raws(folder: DataFolder, rows: Sequence[Claimed]) -> list[tuple[Claimed, RawFile]]:
@@ -80,7 +83,7 @@ def _raw_file(folder: DataFolder, row: Claimed, page: dict[str, Any]) -> RawFile
     source = _checked(path, page["sha256"]) if is_raw_path(page["path"]) else None
     if source is None and (trouble := failure_of(folder.root, page["path"], page["sha256"])):
         return Unfit(_DAMAGED, trouble)
-    return RawFile(source or path, *raw_form(row.task_id, page))
+    return RawFile(source or path, *raw_form(row.task_id, page), page["position"], page["is_last"])
 
 
 def _checked(path: str, sha256: str) -> bytes | None:
@@ -110,16 +113,27 @@ def _end_without_file(replaced: Sequence[Claimed], unfit: Sequence[tuple[Claimed
         breaker.call_off_probe("raw")
 
 
-def store_raws(context: UploadContext, outcomes: Sequence[tuple[Claimed, Outcome[RawReply]]]) -> None:
-    """Store what became of files whose calls ended together."""
+def store_raws(
+    context: UploadContext,
+    outcomes: Sequence[tuple[Claimed, Outcome[RawReply]]],
+    unfinished: Mapping[int, RawFile] | None = None,
+) -> list[Claimed]:
+    """Store what became of files whose calls ended together; return the rows that have another file to send.
+
+    `unfinished` has the file of each row that is not its last. A file that the Gateway has is never sent again.
+    """
     if not outcomes:
-        return
+        return []
+    parts = unfinished or {}
+    taken = [(row, outcome.reply.name) for row, outcome in outcomes if isinstance(outcome, Accepted)]
     with write("upload_raw"):
-        uploads.raws_delivered(
-            [(row, outcome.reply.name) for row, outcome in outcomes if isinstance(outcome, Accepted)]
-        )
+        uploads.raws_delivered([(row, name) for row, name in taken if row.id not in parts])
+        for row, name in taken:
+            if row.id in parts:
+                uploads.raw_part_delivered(row, parts[row.id].position, name)
         verdict = settle_calls("raw", outcomes, context.first_delay)
     context.bounds.raw.adjust(len(outcomes), verdict.batch)
+    return [row for row, _ in taken if row.id in parts]
 
 
 class RawLane:
@@ -134,11 +148,14 @@ class RawLane:
         )
         self._doubtful: list[tuple[Claimed, Outcome[RawReply]]] = []
         self._doubtful_since = 0.0
+        #: Files in flight that are not their parcel's last, by row; and rows whose next file is to go.
+        self._unfinished: dict[int, RawFile] = {}
+        self._to_go_on: list[Claimed] = []
         self._next_claim = 0.0
         self._is_probing = False
 
     def __len__(self) -> int:
-        return len(self._in_flight) + len(self._doubtful)
+        return len(self._in_flight) + len(self._doubtful) + len(self._to_go_on)
 
     def set_out(self) -> int:
         """Fills up the queue; gives how many rows that were."""
@@ -146,8 +163,9 @@ class RawLane:
             return 0
         if self._in_flight.waiting and not self._is_probing and is_open("upload_raw"):
             self.call_back()  # another process has learned what these must not go against
-        rows = self._claimed()
+        rows, self._to_go_on = self._to_go_on + self._claimed(), []
         files = prepare_raws(self._context.folder, rows) if rows else []
+        self._unfinished |= {row.id: file for row, file in files if not file.is_last}
         if files or self._in_flight.waiting:
             self._in_flight.load(files, self._width())
         return len(rows)
@@ -186,7 +204,8 @@ class RawLane:
         is_old = time.monotonic() - self._doubtful_since > _DOUBT_SECONDS
         if self._doubtful and (judged or is_old or not self._in_flight.under_way):
             judged, self._doubtful = judged + self._doubtful, []
-        store_raws(self._context, judged)
+        parts = {row.id: file for row, _ in judged if (file := self._unfinished.pop(row.id, None))}
+        self._to_go_on += store_raws(self._context, judged, parts)
         if any(isinstance(outcome, Unavailable) for _, outcome in judged):
             self._next_claim = 0.0
             self._go_on_if_allowed()
@@ -200,10 +219,11 @@ class RawLane:
 
     def call_back(self) -> None:
         """What has not left yet waits for another time."""
-        take_back(self._in_flight.unload())
+        take_back(self._in_flight.unload() + self._to_go_on)
+        self._to_go_on = []
 
     def abandon(self) -> list[Claimed]:
-        return [row for row, _ in self._doubtful] + self._in_flight.abandon()
+        return [row for row, _ in self._doubtful] + self._to_go_on + self._in_flight.abandon()
 
     async def _upload(self, file: RawFile) -> Outcome[RawReply]:
         return await guarded(self._client.upload_raw(file.source, file.name, file.metadata))

@@ -13,7 +13,7 @@ DEFAULT_SIZE = 12_000
 _AUTHORITIES = ("COUNTY GENERAL", "SCHOOL BOARD", "WATER MANAGEMENT", "FIRE DISTRICT 4", "LIBRARY")
 _MARK = '<meta name="generator" content="juniper-county-demo">'
 _LEVY_LINE = 76  # bytes
-_COLUMNS = {
+COLUMNS = {
     "values": "Tax Year|Land Value|Building Value|Just Value|Assessed Value|Taxable Value",
     "taxes": "Tax Year|Bill Number|Amount|Paid|Due|Status|Date Paid",
     "liens": "Certificate Number|Tax Year|Face Amount|Interest Rate|Holder|Sale Date|Redeemed On|Status",
@@ -47,10 +47,10 @@ def render_parcel(n: int, size: int = DEFAULT_SIZE) -> str:
     parts = [
         _facts("Summary", _summary(parcel)),
         _facts("Owner Information", _owner(parcel)),
-        _grid("values", "Valuation", _values(parcel)),
-        _grid("taxes", "Tax Bills", _taxes(parcel)),
+        _grid("values", "Valuation", value_rows(parcel)),
+        _grid("taxes", "Tax Bills", tax_rows(parcel)),
         _grid("liens", "Tax Certificates", _liens(parcel)),
-        _grid("sales", "Sales History", _sales(parcel)),
+        _grid("sales", "Sales History", sale_rows(parcel)),
     ]
     spare = size - sum(map(len, parts)) - 1_000
     parts.append(_grid("levies", "Taxing Authorities", _levies(parcel, spare)))
@@ -78,7 +78,7 @@ def _summary(parcel: Parcel) -> Iterator[tuple[str, str, str]]:
     yield "Acres", "jc-acres", f"{(parcel.roll('acres', 900) + 5) / 100:.2f}"
     yield "Year Built", "jc-built", str(1950 + parcel.roll("built", 70)) if parcel.roll("vacant", 5) else ""
     yield "Homestead", "jc-homestead", "Y" if parcel.roll("homestead", 3) == 0 else "N"
-    yield "Total Due", "jc-due", _dollars(sum(bill[4] for bill in _bills(parcel)))
+    yield "Total Due", "jc-due", dollars(sum(bill[4] for bill in _bills(parcel)))
 
 
 def _owner(parcel: Parcel) -> Iterator[tuple[str, str, str]]:
@@ -86,14 +86,14 @@ def _owner(parcel: Parcel) -> Iterator[tuple[str, str, str]]:
     yield "Mailing Address", "jc-mailing", "\n".join(parcel.mailing)
 
 
-def _values(parcel: Parcel) -> Iterator[Row]:
+def value_rows(parcel: Parcel) -> Iterator[Row]:
     for age in range(YEARS):
         land = 20_000 + parcel.roll("land", 80_000) - 500 * age
         building = (60_000 + parcel.roll("building", 200_000) - 2_000 * age) if parcel.roll("vacant", 5) else 0
         just = land + building
         exempt = 25_000 if parcel.roll("homestead", 3) == 0 else 0
         amounts = (land, building, just, just * 9 // 10, max(0, just * 9 // 10 - exempt))
-        yield (NEWEST_YEAR - age, *map(_dollars, amounts))
+        yield (NEWEST_YEAR - age, *map(dollars, amounts))
 
 
 def _bills(parcel: Parcel) -> list[tuple[int, str, float, float, float]]:
@@ -107,10 +107,10 @@ def _bills(parcel: Parcel) -> list[tuple[int, str, float, float, float]]:
     return bills
 
 
-def _taxes(parcel: Parcel) -> Iterator[Row]:
+def tax_rows(parcel: Parcel) -> Iterator[Row]:
     for year, bill, amount, paid, due in _bills(parcel):
         state, paid_on = ("Unpaid", "") if due else ("Paid", f"11/{parcel.roll(bill, 28) + 1:02d}/{year}")
-        yield year, bill, _dollars(amount), _dollars(paid), _dollars(due), state, paid_on
+        yield year, bill, dollars(amount), dollars(paid), dollars(due), state, paid_on
 
 
 def _liens(parcel: Parcel) -> Iterator[Row]:
@@ -125,7 +125,7 @@ def _liens(parcel: Parcel) -> Iterator[Row]:
         yield (
             f"{year + 1}-{parcel.n:07d}",
             year,
-            _dollars(amount + 35.5),
+            dollars(amount + 35.5),
             rate,
             holder,
             f"06/01/{year + 1}",
@@ -134,12 +134,12 @@ def _liens(parcel: Parcel) -> Iterator[Row]:
         )
 
 
-def _sales(parcel: Parcel) -> Iterator[Row]:
+def sale_rows(parcel: Parcel) -> Iterator[Row]:
     buyer = parcel.owner
     for turn in range(parcel.roll("sales", 4) + 1):
         year = 2021 - 6 * turn - parcel.roll(f"sale {turn}", 5)
         seller = parcel.person(f"seller {turn}")
-        price = _dollars(10_000 + parcel.roll(f"price {turn}", 300_000))
+        price = dollars(10_000 + parcel.roll(f"price {turn}", 300_000))
         book = f"{1000 + parcel.roll(f'book {turn}', 900)}/{parcel.roll(f'page {turn}', 900) + 1:04d}"
         yield f"0{turn + 2}/1{turn}/{year}", price, parcel.pick(f"deed {turn}", DEEDS), book, seller, buyer
         buyer = seller
@@ -159,7 +159,7 @@ def _facts(title: str, facts: Iterable[tuple[str, str, str]]) -> str:
 
 
 def _grid(name: str, title: str, rows: Iterable[Row]) -> str:
-    head = "".join(f"<th>{column}</th>" for column in _COLUMNS[name].split("|"))
+    head = "".join(f"<th>{column}</th>" for column in COLUMNS[name].split("|"))
     lines = "\n".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     return (
         f'<section><h2>{title}</h2><table id="jc-{name}"><thead><tr>{head}</tr></thead>\n'
@@ -171,5 +171,5 @@ def _lines(value: str) -> str:
     return escape(value).replace("\n", "<br>")
 
 
-def _dollars(amount: float) -> str:
+def dollars(amount: float) -> str:
     return f"${amount:,.2f}"

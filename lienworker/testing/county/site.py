@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -22,8 +20,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lienworker.testing.county.pages import DEFAULT_SIZE, page, parcel_id, parcel_number, render_parcel
+from lienworker.testing.serving import HOST, serve_until_told, serving
 
-HOST = "127.0.0.1"
 ODD = {
     "missing": "99-404-0000000",
     "captcha": "99-403-0000000",
@@ -127,54 +125,10 @@ def demo_site(
         yield site
 
 
-@contextmanager
-def serving(site: DemoSite, port: int = 0) -> Iterator[None]:
-    """The same for a site that somebody has made already."""
-    loop = asyncio.new_event_loop()
-    runner = loop.run_until_complete(_start(site, port))
-    thread = threading.Thread(target=loop.run_forever, name="demo-site", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
 def run_site(port: int = 0, port_file: Path | None = None, *, latency: float = 0.0, host: str = HOST) -> None:
     """The site in the foreground until interrupted. Prints its address; `port_file` gets the bare port."""
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(DemoSite(latency=latency), host, port, port_file))
-
-
-async def _serve(site: DemoSite, host: str, port: int, port_file: Path | None) -> None:
-    runner = await _start(site, port, host)
-    if port_file:
-        port_file.write_text(site.url.rpartition(":")[2] + "\n")
-    sys.stdout.write(f"{site.url}\n")
-    sys.stdout.flush()
-    try:
-        await _until_told_to_stop()
-    finally:
-        await runner.cleanup()
-
-
-async def _until_told_to_stop() -> None:
-    told = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
-    await told.wait()
-
-
-async def _start(site: DemoSite, port: int, host: str = HOST) -> web.AppRunner:
-    # A client that hangs up during the slow page must not keep the site from stopping.
-    runner = web.AppRunner(site.app(), access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, host, port).start()
-    site.url = f"http://{host}:{runner.addresses[0][1]}"
-    return runner
+        asyncio.run(serve_until_told(DemoSite(latency=latency), host, port, port_file))
 
 
 @lru_cache(maxsize=4096)

@@ -16,6 +16,7 @@ class BsaPlatform(GuidedPlatform):
     version = "1"
     delay = 5.0
     evidence = "from documentation"
+    reach = "parse only"
     url_pattern = re.compile(r"//(?:www\.)?bsaonline\.com/", re.I)
     marks = ("BS&amp;A Software", "Parcel Number")
     names = _NAMES

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from lienworker.platforms.core import clean
-from lienworker.platforms.core.base import Page, Record
+from lienworker.platforms.core.base import Page, Record, Target
+from lienworker.platforms.core.merging import merge
+from lienworker.platforms.flows import Flow
 from lienworker.platforms.guided import GuidedPlatform
 from lienworker.platforms.reading.elements import cells_of, text_of
 from lienworker.platforms.rules import Path
+from lienworker.platforms.vendors.eagleweb.flow import BY_ACCOUNT, BY_PARCEL
 
 _TOTALS = Path("//*[@id='totals']//tr")
 _NAMES = {
@@ -32,10 +36,23 @@ class EagleWebPlatform(GuidedPlatform):
     version = "1"
     delay = 3.0
     evidence = "from documentation"
+    reach = "from documentation"
     url_pattern = re.compile(r"/(?:taxweb|treasurerweb)/(?:account|results)\.jsp", re.I)
     url_template = "{base_url}/taxweb/account.jsp?accountNum={account}"
     marks = ("taxAccountSummary",)
     names = _NAMES
+    flow = BY_PARCEL
+
+    def flow_for(self, target: Target) -> Flow:
+        return BY_ACCOUNT if target.extra.get("account") else BY_PARCEL
+
+    def parse_parts(self, parts: Mapping[str, Page], target: Target) -> Record:
+        """Add what the documents of an account say. They show its number, and mostly not that of the parcel."""
+        account, *documents = parts.values()
+        record = self.parse(account, target)
+        for document in documents:
+            merge(record, self.read_page(document))
+        return record
 
     def finish(self, record: Record, root: Any, page: Page) -> None:
         for cells in map(cells_of, _TOTALS(root)):

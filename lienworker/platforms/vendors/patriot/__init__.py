@@ -10,8 +10,10 @@ from typing import Any
 
 from lienworker.errors import PageError
 from lienworker.platforms.core.base import Page, Record, Target
+from lienworker.platforms.flows import Flow
 from lienworker.platforms.guided import GuidedPlatform
 from lienworker.platforms.reading.elements import text_of
+from lienworker.platforms.vendors.patriot.flow import BY_ACCOUNT, BY_PARCEL
 
 _LOST = ("session has timed out", "either no search has been executed")
 _BUILT = re.compile(r"\bbuilt about (\d{4})\b", re.I)
@@ -36,9 +38,14 @@ class PatriotPlatform(GuidedPlatform):
     delay = 5.0
     concurrency = 1
     evidence = "from documentation"
+    reach = "from documentation"
     url_pattern = re.compile(r"//[\w-]+\.patriotproperties\.com/", re.I)
     marks = ("Property Account Number", "Narrative Description")
     names = _NAMES
+    flow = BY_PARCEL
+
+    def flow_for(self, target: Target) -> Flow:
+        return BY_ACCOUNT if target.extra.get("account") else BY_PARCEL
 
     def parse(self, page: Page, target: Target) -> Record:
         if any(words in page.lower_text for words in _LOST):

@@ -8,6 +8,7 @@ from typing import Any
 from lienworker.errors import PageError
 from lienworker.platforms.core.base import Page, Record, Target
 from lienworker.platforms.guided import GuidedPlatform
+from lienworker.platforms.vendors.propaccess.flow import FLOW
 
 _NAMES = {
     "property id": "parcel_id",
@@ -30,10 +31,12 @@ class PropAccessPlatform(GuidedPlatform):
     version = "1"
     delay = 3.0
     evidence = "from documentation"
+    reach = "from documentation"
     url_pattern = re.compile(r"/clientdb/(?:Property|SearchResults)\.aspx", re.I)
     url_template = "{base_url}/clientdb/Property.aspx?cid={cid}&prop_id={parcel_id}"
     marks = ("propertyHeading_searchResults",)
     names = _NAMES
+    flow = FLOW
 
     def parse(self, page: Page, target: Target) -> Record:
         if "Property not found." in page.text:

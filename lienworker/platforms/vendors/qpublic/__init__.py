@@ -34,6 +34,7 @@ class QPublicPlatform(RulePlatform):
     version = "3"
     delay = 3.0
     evidence = "real pages"
+    reach = "parse only"
     concurrency = 1
     marks = ("ctlBodyPane_ctl", "mSection")
     labels = (Labels(_LABEL_CELLS, sections=_MODULES, title=_TITLE),)

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
 from typing import Any
+from urllib.parse import unquote
+
+from yarl import URL
 
 from lienworker.errors import PageError
 from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Page, Record, Target
+from lienworker.platforms.flows import Flow
 from lienworker.platforms.reading import Pair, record_of
 from lienworker.platforms.reading.elements import cells_of, lines_of, text_of
 from lienworker.platforms.reading.tokens import CELLS
 from lienworker.platforms.rules import RulePlatform
 from lienworker.platforms.vendors.realauction.files import looks_like_auction_file, read_auction_file
+from lienworker.platforms.vendors.realauction.flow import BY_DAY, CALENDAR
 from lienworker.platforms.vendors.realauction.lists import DAYS, ITEMS, day_of, item_of, written_out
 
+#: The address of a day's preview, as a browser shows it.
+_PREVIEW = re.compile(r"^(https?://[^/?#]+)/index\.cfm\?.*\bauctiondate=([\d/%a-f]+)", re.I)
 _CERT = re.compile(r"""data-cert\s*=\s*["']?([\w-]+)""")
 _IN_HEADER = re.compile(r"(ADV NUM|Parcel ID|Tax Year|Status):")
 _POPUP_NAMES = {
@@ -34,8 +43,27 @@ class RealAuctionPlatform(RulePlatform):
     version = "3"
     delay = 3.0
     evidence = "real pages"
+    reach = "calendar and lists verified on recorded pages, preview from documentation"
     concurrency = 1
+    flow = BY_DAY
     url_pattern = re.compile(r"//[\w-]+\.real(?:taxlien|taxdeed|foreclose|auction|tdm)\.com/", re.I)
+
+    def flow_for(self, target: Target) -> Flow:
+        """Return the way to the list of a day, or to the calendar where neither target nor address names one."""
+        if target.extra.get("auction_date"):
+            return BY_DAY
+        if preview := _PREVIEW.search(target.url or ""):
+            named = {"base_url": preview[1], "auction_date": unquote(preview[2])}
+            return replace(BY_DAY, settings={**BY_DAY.settings, **named})
+        return CALENDAR
+
+    def list_of(self, item: Record, url: str) -> Target | None:
+        """Return the list of a day of the calendar."""
+        day = item.get("auction", {}).get("date")
+        if item.get("parcel_id") or not day:
+            return None
+        asked = {"base_url": str(URL(url).origin()), "auction_date": f"{date.fromisoformat(day):%m/%d/%Y}"}
+        return Target(self.name, extra=asked)
 
     def recognises(self, page: Page) -> bool:
         marks = ("certpop-", "AUCTION_ITEM", "CALBOX", '"retHTML"')

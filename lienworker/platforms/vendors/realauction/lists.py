@@ -61,8 +61,11 @@ def spelled_out(page: Page, shown: str) -> Page:
 def item_of(item: Any) -> Record:
     """A row without a label goes on with the address above it."""
     pairs: list[Pair] = []
+    link = None
     for element in _ITEM_LABELS(item):
         value = next(element.itersiblings("td", "th", "div"), None)
+        if value is not None and "parcel" in text_of(element).lower():
+            link = next((href for a in value.iter("a") if (href := a.get("href") or "").startswith("http")), link)
         label, lines = text_of(element).rstrip(" :"), lines_of(value) if value is not None else ()
         if label and lines:
             pairs.append(Pair(label, lines))
@@ -75,6 +78,8 @@ def item_of(item: Any) -> Record:
     record["auction"] = _stats(item) | auction
     certificate = next((found[word] for word in _CERTIFICATE if word in found), None)
     record["liens"] = [{"certificate_number": clean.identifier(certificate)}]
+    if link:
+        record["url"] = link  # the county's own page of the parcel, for who follows the list
     record["alternate_ids"] = record.get("alternate_ids", {}) | {"auction_id": item.get("aid") or item.get("id")[6:]}
     return record
 

@@ -38,6 +38,7 @@ class TaxSysPlatform(RulePlatform):
     version = "2"
     delay = 3.0
     evidence = "the text of a real page"
+    reach = "parse only"
     url_pattern = re.compile(r"//(?:[\w-]+\.)*county-taxes\.(?:com|net)/", re.I)
     url_template = "https://{county_host}.county-taxes.com/public/real_estate/parcels/{parcel_id}"
 
