@@ -14,7 +14,8 @@ from aiohttp import web
 
 from lienworker.db.database import close
 from lienworker.parent_watch import LIFELINE_FD, watch_supervisor
-from lienworker.queries.health import Health, readiness
+from lienworker.queries.health import Health, judge
+from lienworker.queries.snapshot import facts_of
 from lienworker.web import (
     actions,
     counties,
@@ -33,7 +34,7 @@ from lienworker.web.guard import Guard
 from lienworker.web.live import Live
 from lienworker.web.names import Names
 from lienworker.web.pages import Page, Place, Question, View
-from lienworker.web.server import ACTION_SECONDS, BadRequestFilter, Server, paths_of
+from lienworker.web.server import ACTION_SECONDS, RECOGNIZED, BadRequestFilter, Server, paths_of
 
 #: For people, and under /api for machines.
 VIEWS: dict[str, View] = {
@@ -112,9 +113,11 @@ def _add_machines(server: Server, app: web.Application) -> None:
     async def healthz(_request: web.Request) -> web.StreamResponse:
         return web.Response(text="alive\n")
 
-    async def readyz(_request: web.Request) -> web.StreamResponse:
+    async def readyz(request: web.Request) -> web.StreamResponse:
         verdict = await ready.verdict()
-        return web.Response(text=verdict.words + "\n", status=200 if verdict.level == "good" else 503)
+        # It is open to all: counties and hosts are named only to those who have the token.
+        text = f"{verdict.level}: {verdict.words}\n" if request[RECOGNIZED] else f"{verdict.level}\n"
+        return web.Response(text=text, status=503 if verdict.level == "bad" else 200)
 
     async def prometheus(_request: web.Request) -> web.StreamResponse:
         text = await server.call(metrics.metrics, server.place, names)
@@ -126,7 +129,7 @@ def _add_machines(server: Server, app: web.Application) -> None:
 
 
 class Ready:
-    """Whether progress is being made: one query a second, however many ask."""
+    """The verdict for machines, the same that the overview shows: one look a second, however many ask."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -137,8 +140,12 @@ class Ready:
         async with self._turn:
             now = asyncio.get_running_loop().time()
             if self._last is None or now - self._last[0] > _READY_SECONDS:
-                self._last = now, await self._server.call(readiness, self._server.place.folder)
+                self._last = now, await self._server.call(_verdict, self._server.place)
             return self._last[1]
+
+
+def _verdict(place: Place) -> Health:
+    return judge(place.settings, facts_of(place.settings, place.folder))
 
 
 def _add_actions(server: Server, app: web.Application) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from lienworker.queries import health, waiting
+from lienworker.queries import waiting
+from lienworker.queries.health import judge
 from lienworker.queries.lists import failures_by_reason
 from lienworker.queries.outbox import lanes
+from lienworker.queries.snapshot import facts_of
 from lienworker.store.counts import by_minute, this_minute, values_by_minute
 from lienworker.web import charts
 from lienworker.web.pages import Page, Place, Question
@@ -20,10 +22,9 @@ _SLOPE_MINUTES = 10
 
 
 def overview(place: Place, _question: Question) -> Page:
-    facts = health.facts_of(place.folder)
-    line = health.judge(place.settings, facts)
+    facts = facts_of(place.settings, place.folder)
     facts |= {
-        "health": asdict(line),
+        "health": asdict(judge(place.settings, facts)),
         "mode": place.settings.mode,
         "lanes": lanes(),
         "failures": failures_by_reason(),

@@ -38,6 +38,9 @@ _WAIT = "Too many wrong tokens. Wait a minute; the link that `lienworker web --a
 #: Characters with a meaning in an address; all others are percent-encoded.
 _IN_ADDRESSES = "/?#&=%+:;,@!$'()*~"
 
+#: Whether a request has the token: what is open to all says less without it.
+RECOGNIZED: web.RequestKey[bool] = web.RequestKey("recognized", bool)
+
 logger = logging.getLogger(__name__)
 
 
@@ -110,11 +113,12 @@ class Server:
         @web.middleware
         async def judge(request: web.Request, handler: Handler) -> web.StreamResponse:
             verdict = self.guard.credentials(request)
-            if verdict is Verdict.RIGHT:
+            request[RECOGNIZED] = verdict is Verdict.RIGHT
+            if request[RECOGNIZED]:
                 self.door.recognize(request.transport)
             response = await self._answered(request, handler, verdict)
             if not response.prepared:
-                _finish(request, response, keep_open=verdict is Verdict.RIGHT)
+                _finish(request, response, keep_open=request[RECOGNIZED])
             return response
 
         return judge  # type: ignore[return-value]
