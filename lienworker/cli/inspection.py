@@ -79,7 +79,8 @@ def _print_status(facts: dict[str, Any], most: int) -> None:
     from lienworker.queries.formatting import cut
 
     colors = {"good": "green", "busy": "blue", "warn": "yellow", "bad": "red"}
-    echo(f"{facts['mode']}, {facts['data_dir']}: ", nl=False)
+    named = f"{facts['name']}: " if facts["name"] else ""
+    echo(f"{named}{facts['mode']}, {facts['data_dir']}: ", nl=False)
     echo(f"{facts['health']['words']}\n", color=colors[facts["health"]["level"]])
     for place in facts["drift"]:
         echo(f"{place['words']}: `lienworker reparse` after a fix, or `lienworker platforms accept --all`.\n")

@@ -22,7 +22,7 @@ from lienworker.store.heartbeats import ACKNOWLEDGED
 #: A worker beats every three seconds; one that has been silent this long hangs.
 _SILENT_SECONDS = 30
 #: A county is in trouble when at least this share of its newest pages fails, surely; it fails when most do.
-_TROUBLED, _FAILS = 0.1, 0.5
+TROUBLED, FAILS = 0.1, 0.5
 #: Fewer pages than this say nothing about a county.
 _FEWEST_PAGES = 5
 #: Counties or hosts that are named; the others are counted.
@@ -129,7 +129,7 @@ def _stuck(settings: Settings, facts: Facts) -> Iterator[Finding]:
 def _counties(facts: Facts) -> Iterator[Finding]:
     """Yield counties whose pages fail by more than chance: most of them is red, many is yellow."""
     shares = [(at_least(row["failed"], row["ended"]), row) for row in facts["failing"] if row["ended"] >= _FEWEST_PAGES]
-    for level, low, high in (("bad", _FAILS, 1.1), ("warn", _TROUBLED, _FAILS)):
+    for level, low, high in (("bad", FAILS, 1.1), ("warn", TROUBLED, FAILS)):
         rows = [row for fails, row in shares if low < fails <= high]
         yield from (Finding(level, words) for words in _named([_failing_in_words(row) for row in rows], "counties"))
 

@@ -23,6 +23,7 @@ def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
     facts = facts_of(settings, folder)
     return {
         "health": asdict(judge(settings, facts)),
+        "name": settings.name,
         "mode": settings.mode,
         "at": rfc3339(),
         "data_dir": str(folder.root),

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from importlib import resources
 
 from aiohttp import web
@@ -26,10 +26,11 @@ from lienworker.web import (
     overview,
     rawpage,
     results,
+    search,
     tasks,
 )
 from lienworker.web.door import AcceptErrorHandler, Door, listen
-from lienworker.web.forms import form_of
+from lienworker.web.forms import fields_of
 from lienworker.web.guard import Guard
 from lienworker.web.live import Live
 from lienworker.web.names import Names
@@ -47,9 +48,15 @@ VIEWS: dict[str, View] = {
     "/counties": counties.counties,
     "/county": counties.county,
     "/imports": imports.imports,
+    r"/imports/{import_id:[0-9]{1,18}}": imports.one_import,
     "/audit": actions.audit,
+    "/search": search.search,
 }
-_STATIC = {"style.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_STATIC = {
+    "style.css": "text/css",
+    "icon.svg": "image/svg+xml",
+    **dict.fromkeys(("idiomorph.js", "times.js", "live.js", "stream.js", "drop.js", "search.js"), "text/javascript"),
+}
 #: An idle connection of an authenticated visitor is closed after this many seconds, with half a request or none on it.
 _IDLE_SECONDS = 75.0
 #: How long a response waits for the rest of a body that nobody wanted, s.
@@ -151,16 +158,19 @@ def _verdict(place: Place) -> Health:
 def _add_actions(server: Server, app: web.Application) -> None:
     under_way: set[asyncio.Task[tuple[str, str] | Page]] = set()
 
-    def asked(request: web.Request, values: Mapping[str, str]) -> Question:
+    def asked(request: web.Request, fields: Iterable[tuple[str, str]]) -> Question:
         """Return what to do, and what to show then: `back` is a page of ours, whatever the visitor wrote."""
-        return Question(dict(request.match_info), {**values, "back": server.own_path(values.get("back", "/"))})
+        given = list(fields)
+        values = dict(given)
+        chosen = tuple(value for name, value in given if name == "id")
+        return Question(dict(request.match_info), {**values, "back": server.own_path(values.get("back", "/"))}, chosen)
 
     async def ask(request: web.Request) -> web.StreamResponse:
-        return server.html(await server.call(actions.confirm, server.place, asked(request, request.query)))
+        return server.html(await server.call(actions.confirm, server.place, asked(request, request.query.items())))
 
     async def act(request: web.Request) -> web.StreamResponse:
         """Do the action; a long one continues in the background, and the audit shows its outcome."""
-        question = asked(request, await form_of(request))
+        question = asked(request, await fields_of(request))
         doing = asyncio.create_task(server.call(actions.perform, server.place, question))
         under_way.add(doing)
         doing.add_done_callback(under_way.discard)

@@ -7,10 +7,13 @@ from typing import Any
 from lienworker.db.clock import now_ms
 from lienworker.hostnames import host_of
 from lienworker.queries import counties as store
+from lienworker.queries.chance import at_least
+from lienworker.queries.health import FAILS, TROUBLED
 from lienworker.store.counts import this_minute
 from lienworker.store.history import History, history_of
 from lienworker.store.history import Place as CountyPlace
 from lienworker.web.pages import NotThereError, Page, Place, Question
+from lienworker.web.results import HAS_EXCEL
 
 _LATELY = 24 * 60
 #: How many counties' hosts are looked up for the list.
@@ -43,6 +46,7 @@ def county(place: Place, question: Question) -> Page:
         "fields": store.field_rates(history),
         "pages": {"now": len(history.recent), "before": history.pages},
         "sample_task": history.sample_task,
+        "has_excel": HAS_EXCEL,
         "failures": store.samples_of_failures(platform, name),
     }
     return Page("county.html", f"{name or 'No county'} ({platform or 'no platform'})", facts)
@@ -57,9 +61,11 @@ def _success(row: dict[str, Any]) -> dict[str, Any]:
     def rate(ended: int, failed: int) -> float | None:
         return (ended - failed) / ended if ended else None
 
+    fails = at_least(row["failed_now"], row["ended_now"])
     return {
         "success": rate(row["ended"], row["failed"]),
         "success_now": rate(row["ended_now"], row["failed_now"]),
+        "trouble": "bad" if fails > FAILS else "warn" if fails > TROUBLED else "no",
     }
 
 

@@ -28,6 +28,7 @@ def overview(place: Place, _question: Question) -> Page:
         "mode": place.settings.mode,
         "lanes": lanes(),
         "failures": failures_by_reason(),
+        "refusals": [],
         "disk_full_seconds": _time_to_full(facts["disk_free_mb"], this_minute()),
         "backlog": backlog(),
         "charts": [asdict(chart) for chart in _charts(this_minute())],
@@ -49,7 +50,8 @@ def backlog() -> dict[str, Any]:
     for row in (*found["rows"], *found["counties"]):
         most = max(row["ages"]) or 1
         row["cells"] = [{"n": n, "heat": _heat(n, most, index)} for index, n in enumerate(row.pop("ages"))]
-    return found | {"heads": waiting.heads(), "shown": _SHOWN}
+    heads = waiting.heads()
+    return found | {"heads": heads, "columns": [(n, head, "n") for n, head in enumerate(heads)], "shown": _SHOWN}
 
 
 def _heat(n: int, most: int, index: int) -> int:

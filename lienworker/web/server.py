@@ -18,6 +18,7 @@ from aiohttp.typedefs import Handler
 from yarl import URL
 
 from lienworker import __version__
+from lienworker.db.clock import now_ms
 from lienworker.db.database import DATABASE_TROUBLE, close
 from lienworker.errors import STORAGE_FAULTS, LienworkerError
 from lienworker.text_safety import redacted, without_passwords
@@ -72,7 +73,9 @@ class Server:
             version=__version__,
             read_only=self.place.read_only,
             mode=self.place.settings.mode,
+            stack_name=self.place.settings.name,
             csrf=self.guard.csrf,
+            now=now_ms(),
             said=said,
         )
 

@@ -23,8 +23,11 @@ VIEWS = {
     "counties": "/counties",
     "county": "/county?platform=demo&state=XX&county=Juniper",
     "imports": "/imports",
+    "import": "/imports/1",
     "audit": "/audit",
 }
+#: Colour schemes and widths; those of the documents are `make screenshots`.
+LOOKS = (("light", 1440), ("light", 1024), ("light", 380), ("dark", 1440))
 PORT = 5619
 
 
@@ -62,7 +65,7 @@ def _shoot_all(node: Node, target: Path, path: str) -> None:
     try:
         _wait()
         with chromium(path) as browser:
-            for scheme, width in (("light", 1280), ("dark", 1280), ("light", 380)):
+            for scheme, width in LOOKS:
                 _shoot(browser, target, scheme, width, (node.data / "web_token").read_text().strip())
     finally:
         server.terminate()
@@ -82,18 +85,18 @@ def _wait() -> None:
 def _shoot(browser, target: Path, scheme: str, width: int, token: str) -> None:
     page = browser.new_page(viewport={"width": width, "height": 820}, color_scheme=scheme)
     page.goto(f"http://127.0.0.1:{PORT}/?token={token}")
-    few = {"overview": VIEWS["overview"]}
-    views = dict(VIEWS) if (scheme, width) == ("light", 1280) else few
-    if (scheme, width) == ("light", 1280):
-        page.goto(f"http://127.0.0.1:{PORT}/tasks?reason=http_404")
-        views["task"] = page.locator("tbody th a").first.get_attribute("href")
-        page.goto(f"http://127.0.0.1:{PORT}/tasks?status=completed")
-        views["rawpage"] = page.locator("tbody th a").first.get_attribute("href") + "/page"
+    page.goto(f"http://127.0.0.1:{PORT}/tasks?reason=http_404")
+    task = page.locator("tbody th a").first.get_attribute("href")
+    page.goto(f"http://127.0.0.1:{PORT}/tasks?status=completed")
+    done = page.locator("tbody th a").first.get_attribute("href")
+    page.goto(f"http://127.0.0.1:{PORT}/outbox")
+    row = page.locator("#sendings tbody th a").first.get_attribute("href")
+    views = {**VIEWS, "task": task, "result": done, "rawpage": f"{done}/page", "row": row}
+    views["confirm"] = "/act/tasks/retry?status=failed&back=/tasks"
     for name, where in views.items():
         page.goto(f"http://127.0.0.1:{PORT}{where}")
         page.wait_for_timeout(400)
-        suffix = "" if (scheme, width) == ("light", 1280) else f"-{scheme if width > 400 else 'narrow'}"
-        page.screenshot(path=str(target / f"{name}{suffix}.png"), full_page=width < 400)
+        page.screenshot(path=str(target / f"{name}-{scheme}-{width}.png"), full_page=True)
     page.close()
 
 

@@ -84,7 +84,7 @@ class Scene:
             execute(
                 "INSERT INTO breakers (endpoint, is_open, retry_at, kind, words, since)"
                 " VALUES ('results', 1, ?, ?, ?, ?)",
-                (_NEVER, kind, f"it is {kind}", rfc3339()),
+                (now_ms() + 60_000, kind, f"it is {kind}", rfc3339()),
             )
 
     def pause(self, lane: str, cause: str) -> None:
