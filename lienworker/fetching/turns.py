@@ -71,6 +71,7 @@ class Turns:
         self._first = first
         self._now: Turn | None = None
         self._missed = 0
+        self._is_used = False
 
     def forfeit(self) -> None:
         """Give up the turn: the host's rules were just learned, and a turn booked before may be too early."""
@@ -80,6 +81,7 @@ class Turns:
     async def wait(self, url: URL, crawl_delay: float | None) -> None:
         """Wait until shortly before a request to this address; `begin` waits the rest once there is a connection."""
         self._now, self._missed = await self._book(host_of(str(url)), crawl_delay), 0
+        self._is_used = False
         await self.come_near()
 
     async def come_near(self) -> None:
@@ -97,7 +99,15 @@ class Turns:
         return await self._pacer.book(host, None, crawl_delay)
 
     async def begin(self) -> bool:
-        """Wait for the exact moment. A missed turn is exchanged for the next: return False if that is far off."""
+        """Wait for the exact moment. A missed turn is exchanged for the next: return False if that is far off.
+
+        A turn is good for one request. The HTTP library sends one again by itself when the site closes a connection
+        that was kept open, and the site counts both.
+        """
+        if self._is_used and self._now is not None and self._now.delay > 0 and self._pacer is not None:
+            self._now, self._missed, self._is_used = await self._pacer.book(self._now.host, None, None), 0, False
+            if self._now.at - _clock() > _FAR:
+                return False
         while (turn := self._now) is not None:
             await _until(turn.at)
             is_late = _clock() - turn.at > LATE
@@ -107,6 +117,7 @@ class Turns:
             self._now = await self._pacer.book(turn.host, turn, None)
             if self._now.at - _clock() > _FAR:
                 return False
+        self._is_used = True
         return True
 
 

@@ -16,10 +16,11 @@ from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms
 from lienworker.db.database import DATABASE_TROUBLE, close, fact, set_fact, write
 from lienworker.errors import BusyError
-from lienworker.maintenance.clocks import forgive_clock_jumps, notice_clock_jump
+from lienworker.maintenance.clocks import forgive_clock_jumps
 from lienworker.maintenance.disk_limits import measure, remember_size, watch_disk
 from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.maintenance.retention import Keep, Pace, purge
+from lienworker.outbox.clock_jumps import notice_clock_jump
 from lienworker.outbox.leases import WorkerLease, is_held_by, turn
 from lienworker.outbox.storage_watch import watch_storage
 from lienworker.settings import Settings

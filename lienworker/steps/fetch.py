@@ -19,6 +19,7 @@ from lienworker.logs import about_task
 from lienworker.outbox import pacing, transitions
 from lienworker.outbox.backoff import RetryPolicy, TryAgain
 from lienworker.outbox.claims import add_claimed, claim_in_transaction
+from lienworker.outbox.clock_jumps import ClockWatch
 from lienworker.outbox.outcomes import expire, fail, give_back, say_failed, try_again
 from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.states import Topic
@@ -72,6 +73,7 @@ class FetchContext:
     retries: RetryPolicy
     slots: Slots
     scrape: ScrapeContext
+    clock: ClockWatch
 
 
 class FetchLoop:
@@ -159,6 +161,7 @@ class FetchLoop:
     def _store(self, arrived: list[Arrived], room: int) -> list[tuple[Claimed, PageRecord, bytes]]:
         """Store everything in the one transaction of a turn; return the pages to parse."""
         ready = self._make_ready()
+        self._context.clock.look()
         with write("fetch"):
             drifting = store_results(self._context.scrape, ready) if self._scraped else []
             pages = self._keep(arrived, store_pages(self._context.folder, self._context.retries, arrived))

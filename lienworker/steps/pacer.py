@@ -10,6 +10,7 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import DATABASE_TROUBLE, close, write
 from lienworker.fetching.turns import FarTurnError, Turn, TurnError
 from lienworker.hostnames import host_of
+from lienworker.outbox.clock_jumps import ClockWatch
 from lienworker.outbox.pacing import Booked, Booking, book
 from lienworker.outbox.rows import Claimed
 
@@ -41,8 +42,9 @@ def _turn(host: str, booked: Booked) -> Turn:
 class HostPacer:
     """Used on one event loop. Bookings that arrive while one is in progress share the next transaction."""
 
-    def __init__(self, host_delay: float) -> None:
+    def __init__(self, host_delay: float, clock: ClockWatch) -> None:
         self._host_delay = host_delay
+        self._clock = clock
         self._thread = ThreadPoolExecutor(1, "pacer")
         self._wanted: list[tuple[Booking, asyncio.Future[Booked]]] = []
         self._work: asyncio.Task[None] | None = None
@@ -84,6 +86,7 @@ class HostPacer:
         self._work = None
 
     def _book_all(self, bookings: list[Booking]) -> list[Booked]:
+        self._clock.look()
         with write("book"):
             return [book(booking, self._host_delay, now_ms(), _LONGEST_WAIT_MS) for booking in bookings]
 

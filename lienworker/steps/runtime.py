@@ -19,6 +19,7 @@ from lienworker.hubs.gateway.client import GatewayClient
 from lienworker.large_blocks import return_large_blocks
 from lienworker.outbox.backoff import RetryPolicy
 from lienworker.outbox.claims import Rules
+from lienworker.outbox.clock_jumps import ClockWatch
 from lienworker.outbox.leases import WorkerLease, anybody_alive
 from lienworker.outbox.outcomes import configure
 from lienworker.outbox.pacing import respell_hosts
@@ -57,6 +58,7 @@ class Runtime:
     gateway: OnLoop[GatewayClient]
     fetcher: OnLoop[Fetcher]
     bounds: Bounds
+    clock: ClockWatch
     #: Held while a poll for work is under way, until its reply is stored.
     polling: threading.Lock
     #: Held by the one thread of this process that uploads.
@@ -99,6 +101,7 @@ class Runtime:
             retries=self.retries,
             slots=self.slots,
             scrape=self.scrape,
+            clock=self.clock,
         )
 
     @property
@@ -170,7 +173,8 @@ def running(
         remove_stale_files(folder)
         if settings.mode == "ondemand":
             warn_of_new_worker_id(_worker_id(settings, folder))
-    pacer = HostPacer(settings.host_delay)
+    clock = ClockWatch()
+    pacer = HostPacer(settings.host_delay, clock)
     fetcher = OnLoop(loop, lambda: make_fetcher(settings, pacer))
     gateway = OnLoop(loop, lambda: _make_gateway(settings, folder))
 
@@ -182,7 +186,7 @@ def running(
         if kind == "worker":
             respell_hosts()
         try:
-            yield _runtime(settings, folder, holder, gateway, fetcher)
+            yield _runtime(settings, folder, holder, gateway, fetcher, clock)
         finally:
             record_calls(gateway)
             fetcher.close()
@@ -198,6 +202,7 @@ def _runtime(
     holder: WorkerLease,
     gateway: OnLoop[GatewayClient],
     fetcher: OnLoop[Fetcher],
+    clock: ClockWatch,
 ) -> Runtime:
     stopping = threading.Event()
     return Runtime(
@@ -210,6 +215,7 @@ def _runtime(
         watchdog=Watchdog(),
         gateway=gateway,
         fetcher=fetcher,
+        clock=clock,
         bounds=Bounds(raw=CallBound(settings.upload_concurrency), result=ResultBound(), report=CallBound(MOST_REPORTS)),
         polling=threading.Lock(),
         one_uploader=threading.Lock(),

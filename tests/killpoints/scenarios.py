@@ -802,7 +802,7 @@ def _register(*tasks: NewTask) -> None:
 
 def _set_the_clock_back_an_hour() -> None:
     from lienworker.db.database import set_fact
-    from lienworker.maintenance.clocks import CLOCK, _boot
+    from lienworker.outbox.clock_jumps import CLOCK, _boot
 
     set_fact(CLOCK, f"{_boot()} {now_ms() - int(1000 * time.monotonic()) + 3_600_000}")
 

@@ -12,13 +12,14 @@ from lienworker.data_folder import DataFolder
 from lienworker.db.database import all_rows, database
 from lienworker.errors import OperatorError
 from lienworker.maintenance import hosts
-from lienworker.maintenance.clocks import forgive_clock_jumps, notice_clock_jump
+from lienworker.maintenance.clocks import forgive_clock_jumps
 from lienworker.maintenance.disk_limits import Size, measure, refuse_new_work, remember_size, room_in, watch_disk
 from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.operator.tasks import retry_tasks
 from lienworker.outbox import transitions
 from lienworker.outbox.backoff import GiveUp, TryAgain, cooling_ms, decide
 from lienworker.outbox.claims import claim_task
+from lienworker.outbox.clock_jumps import ClockWatch, notice_clock_jump
 from lienworker.outbox.outcomes import try_again
 from lienworker.outbox.pacing import FAILING_AFTER, record_host_answer, record_host_failure
 from lienworker.outbox.pauses import pauses, set_pause
@@ -245,6 +246,19 @@ def test_a_clock_set_ahead_makes_no_host_dead_and_none_asked_too_soon(folder: Da
     assert give_up_dead_hosts(_GIVE_UP) == 0
     assert [status_of(task_id) for task_id in waiting] == ["pending"] * 3
     the_books_are_right()
+
+
+def test_a_process_that_books_requests_sees_the_jump_itself(folder: DataFolder, clock: Clock) -> None:
+    """A second until the next upkeep is enough to ask a site too soon."""
+    add(1, "a.example")
+    watch = ClockWatch()
+    watch.look()
+    change(f"UPDATE hosts SET next_allowed_at = {clock.ms + 3_000}")
+    clock.ms += 30_000
+
+    watch.look()
+
+    assert round((host_row("a.example")["next_allowed_at"] - clock.ms) / 1000) == 3
 
 
 def test_rows_that_hide_behind_others_are_forgiven_in_the_end(folder: DataFolder, clock: Clock) -> None:
