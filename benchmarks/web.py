@@ -37,14 +37,15 @@ VIEWS = (
     "/results?text=OWNER 77", "/outbox", "/outbox?state=parked", "/outbox?state=held", "/outbox?state=waiting",
     "/outbox?state=discarded", "/outbox/900000", "/counties", "/county?platform=tyler&state=FL&county=County 3",
     "/imports", "/imports/1", "/audit", "/tasks?top=500000", "/tasks?sort=oldest",
-    "/tasks?county=county 7&since=2026-01-01", "/tasks?import_id=1", "/results?import_id=1&since=2026-01-01", "/search?q=00-0999", "/search?q=OWNER 77",
+    "/tasks?county=county 7&since=2026-01-01", "/tasks?import_id=1",
+    "/results?import_id=1&since=2026-01-01", "/search?q=00-0999", "/search?q=OWNER 77",
     "/search?q=nothing-like-this", "/metrics", "/readyz", "/api/overview", "/api/tasks?status=pending",
 )  # fmt: skip
 
 TASKS = """
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :rows)
-INSERT INTO tasks (task_id, source, import_id, platform, state, county, parcel_id, url, queue, priority, status, attempts,
-                   reason, last_error, created_at, received_at, updated_at, completed_at)
+INSERT INTO tasks (task_id, source, import_id, platform, state, county, parcel_id, url, queue, priority, status,
+                   attempts, reason, last_error, created_at, received_at, updated_at, completed_at)
 SELECT 'task-' || i, CASE i % 3 WHEN 0 THEN 'gateway' ELSE 'local_file' END, 1,
     CASE i % 4 WHEN 0 THEN 'qpublic' WHEN 1 THEN 'taxsys' WHEN 2 THEN 'vgsi' ELSE 'tyler' END, 'FL',
     'County ' || (i % 60), printf('%02d-%07d', i % 100, i), 'https://county' || (i % 40) || '.example/parcel/' || i,

@@ -51,6 +51,7 @@ VIEWS: dict[str, View] = {
     r"/imports/{import_id:[0-9]{1,18}}": imports.one_import,
     "/audit": actions.audit,
     "/search": search.search,
+    "/refusals": overview.refusals_of,
 }
 _STATIC = {
     "style.css": "text/css",

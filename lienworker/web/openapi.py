@@ -75,6 +75,11 @@ def document() -> dict[str, Any]:
             {"q": _TEXT, "tasks": _LIST},
             query={"q": _TEXT, "brief": _TEXT},
         ),
+        "/api/refusals": _get(
+            "The last pages on which a site refused us",
+            {"host": _TEXT, "reason": _TEXT, "pages": _LIST},
+            query={"host": _TEXT, "reason": _TEXT},
+        ),
         "/api/openapi.json": _get("This description", {"openapi": _TEXT, "paths": _OBJECT}),
     }
     return {

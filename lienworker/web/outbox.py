@@ -75,4 +75,4 @@ def _sends(would_send: Any) -> list[tuple[str, str]]:
     plain = shown_record({name: found for name, found in would_send.items() if name not in {"data", "metadata"}})
     inner = shown_record(would_send.get("data") or would_send.get("metadata") or {})
     listed = [(label(name), f"{len(table['rows'])} listed") for name, table in inner["tables"]]
-    return [*plain["plain"], *inner["plain"], *listed]
+    return list(dict.fromkeys([*plain["plain"], *inner["plain"], *listed]))

@@ -105,7 +105,7 @@ def _shoot(browser, target: Path, suffix: str, token: str, everything: bool) -> 
     }
     for name in views if everything else FEW:
         page.goto(f"http://127.0.0.1:{PORT}{views[name]}")
-        page.wait_for_selector("#live-state:not(:text-matches('^not live'))")
+        page.wait_for_selector("#live-state:not(:text-matches('^not live'))", state="attached")
         page.screenshot(path=str(target / f"{name}{suffix}.png"), full_page=True)
     page.close()
 

@@ -15,6 +15,7 @@ from lienworker.db.database import close, execute, open_store, write
 from lienworker.outbox.registration import register_in_transaction
 from lienworker.store import tasks
 from lienworker.store.imports import finish_import, running_import
+from lienworker.store.refusals import record_refusal
 from lienworker.store.tasks import NewTask
 from tests.harness.node import Node
 from tests.web.browser import chromium, need_browser
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 AXE = Path(__file__).parent / "axe-core"
+HOST = "very-long-name-of-an-assessor.property-search.some-county.example"
 COUNTY = "/county?platform=demo&state=FL&county=Dixie"
 PAGES = (
     "/", "/tasks", f"/tasks/{FAILED}", f"/tasks/{COMPLETED}", f"/tasks/{PARKED}", f"/tasks/{FAILED}/page",
@@ -68,20 +70,20 @@ def browser() -> Iterator[Browser]:
 def full(seeded: Node) -> Node:
     """One of everything: a long host, an import, a county that the drift guard holds, failures of many kinds."""
     open_store(seeded.data)
-    host = "very-long-name-of-an-assessor.property-search.some-county.example"
     with running_import("parcels-of-a-county-with-a-long-name-2026.csv") as number, write("test"):
         place = {"platform": "demo", "state": "FL", "county": "Saint Somebody of the Long Name", "import_id": number}
         ids = [f"12-34567-890-{n:05}" for n in range(30)]
-        new = [NewTask("cli", f"http://{host}/{one}", parcel_id=one, **place) for one in ids]
+        new = [NewTask("cli", f"http://{HOST}/{one}", parcel_id=one, **place) for one in ids]
         register_in_transaction(new)
         failed = execute("SELECT task_id FROM tasks WHERE import_id = ? LIMIT 12", (number,)).fetchall()
         for n, (task_id,) in enumerate(failed):
-            tasks.mark_failed(task_id, ("http_403", "captcha", "too_complex")[n % 3], f"The site {host} answered 403")
+            tasks.mark_failed(task_id, ("http_403", "captcha", "too_complex")[n % 3], f"The site {HOST} answered 403")
     finish_import(number, "done", None)
     with write("test"):
         words = "demo, Dixie FL is paused: owner_name came with nearly every page before; see raw/x"
         sql = "UPDATE field_history SET paused_at = '2026-01-01T00:00:00Z', words = ?, sample_task = ?"
         execute(sql, (words, COMPLETED))
+        record_refusal(HOST, "http_403", f"http://{HOST}/7", 403, b"<b>Access denied</b> by the firewall")
     close()
     return seeded
 
@@ -183,6 +185,9 @@ def test_each_question_takes_two_clicks_or_one_search(browser: Browser, full: No
     assert "12 failed" in ask("nav >> text=Imports", "#files th a"), "where is my import"
     assert "Retry 4 tasks?" in ask("#reasons >> text=http_403", "#retry-all"), "retry these"
     assert "No worker runs" in ask(), "is a worker gone"
+    assert "<b>Access denied</b> by the firewall" in ask("#refusals >> text=What it says"), (
+        "what does the blocked page say"
+    )
     page.goto(here.link("/"))
     page.fill("#q", "7-task-done")
     page.keyboard.press("Enter")
