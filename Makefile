@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 PROGRAM := $(VENV)/.program
 
 .DEFAULT_GOAL := help
-.PHONY: audit bandit docs help install program demo test check lint types format import up bench-import bench-migration bench-drain bench-outage bench-parse clean bench-web screenshots year
+.PHONY: audit bandit docs help install program demo test check lint types format import up bench-import bench-migration bench-drain bench-outage bench-parse clean bench-looking bench-web screenshots year
 .PHONY: bench bench-growth bench-hosts bench-hostile fuzz
 .PHONY: chaos
 .PHONY: deps layers dev hooks site lint-containers man build test-minimum test-repeat
@@ -155,6 +155,9 @@ bench-parse: install  ## Measure the parsers against a bare parsel script on the
 bench-hostile: install  ## Measure what hostile pages of up to 16 MB cost, each kind alone and 64 at once, stored and fetched
 	$(BIN)/python -m benchmarks.hostile
 	$(BIN)/python -m benchmarks.hostile --megabytes 3
+
+bench-looking: $(PROGRAM)  ## Seconds to the first line of every list, show and export command at a million tasks
+	$(BIN)/python -m benchmarks.looking
 
 bench-web: install  ## Measure the monitor at a million tasks and outbox rows
 	$(BIN)/python -m benchmarks.web

@@ -68,6 +68,9 @@ def _own_output() -> BinaryIO:
 
 
 def _limit_memory(most: int) -> None:
+    """Limit memory where the system can: macOS refuses any limit below what it maps for itself."""
+    if sys.platform != "linux":
+        return
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))

@@ -163,7 +163,7 @@ def test_a_data_folder_below_one_of_another_user_is_not_used(tmp_path: Path, mod
 
 @pytest.mark.parametrize("mode", [0o644, 0o664, 0o666])
 def test_a_database_that_was_left_open_is_closed_by_its_path(tmp_path: Path, node: Node, mode: int) -> None:
-    assert node.cli("status").returncode == 0
+    assert node.cli("init").returncode == 0
     node.data.chmod(0o755)
     database = node.data / "lienworker.db"
     database.chmod(mode)
@@ -174,7 +174,7 @@ def test_a_database_that_was_left_open_is_closed_by_its_path(tmp_path: Path, nod
 def test_a_command_says_it_in_one_sentence(node: Node) -> None:
     node.data.mkdir()
     node.data.chmod(0o777)
-    done = node.cli("status")
+    done = node.cli("init")
     assert done.returncode == 2
     assert "can be written by everybody" in done.stderr
     assert "chmod" in done.stderr

@@ -359,3 +359,38 @@ def test_the_build_says_last_of_all_that_nothing_was_audited(tmp_path: Path, aud
     assert done.returncode == code
     said = done.stdout.splitlines()
     assert bool(said and said[-1].startswith("PASSED, BUT NOT AUDITED")) == (audited == 3)
+
+
+#: What only Linux has. Each is used behind a question (`sys.platform`, `hasattr`, `getattr` with a default) or, where
+#: it is a file, may be missing; the places, and what is done without it.
+ONLY_LINUX = re.compile(
+    r"/proc/|prctl|RLIMIT_AS|mallopt|malloc_trim|fadvise|fallocate|fdatasync|epoll|inotify|pidfd|memfd|sched_|pipe2"
+    r"|O_TMPFILE|\bO_PATH|O_NOATIME|SO_REUSEPORT|SO_PEERCRED|SOCK_CLOEXEC|SOCK_NONBLOCK|TCP_USER_TIMEOUT|TCP_KEEPIDLE"
+    r"|CLOCK_BOOTTIME|sigtimedwait|F_OFD|MSG_ERRQUEUE"
+)
+GUARDED = {
+    "lienworker/large_blocks.py": "getattr(ctypes.CDLL(None)",
+    "lienworker/limited_child.py": 'sys.platform != "linux"',
+    "lienworker/outbox/clock_jumps.py": "except OSError",
+    "lienworker/stack/supervisor.py": 'sys.platform == "linux"',
+    "lienworker/store/raw_files.py": 'hasattr(os, "posix_fadvise")',
+    "lienworker/web/sanitizer.py": 'sys.platform == "linux"',
+}
+
+
+def test_nothing_needs_linux_without_a_guard() -> None:
+    """macOS is where people develop: what only Linux has is asked for first, and named here."""
+    found = {str(path.relative_to(ROOT)) for path in PROGRAM if ONLY_LINUX.search(path.read_text(encoding="utf-8"))}
+    assert found == set(GUARDED)
+    for name, guard in GUARDED.items():
+        assert guard in (ROOT / name).read_text(encoding="utf-8"), name
+
+
+def test_nothing_imports_what_only_linux_has() -> None:
+    """By the names of modules: those of the standard library that macOS lacks."""
+    lacking = {"spwd", "ossaudiodev", "nis", "msvcrt", "winreg", "systemd", "sdnotify", "pyinotify"}
+    for name, tree in trees():
+        for node in ast.walk(tree):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert not {one.partition(".")[0] for one in names} & lacking, name

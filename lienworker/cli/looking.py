@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lienworker.cli.common import json_option, list_options, load_settings, open_folder, print_rows, print_total
+from lienworker.cli.common import (
+    json_option,
+    list_options,
+    load_settings,
+    open_folder,
+    print_rows,
+    print_total,
+    since_option,
+)
 from lienworker.cli.output import echo, print_json
 
 if TYPE_CHECKING:
@@ -28,18 +36,21 @@ def imports() -> None:
 
 
 @imports.command("list", epilog="Example: lienworker imports list --limit 10")
+@since_option("imports that began")
 @list_options
 @json_option
-def list_imports(limit: int, reverse: bool, as_json: bool) -> None:
+def list_imports(since_ms: int | None, limit: int, reverse: bool, as_json: bool) -> None:
     """List imports, newest first."""
+    from lienworker.db.clock import rfc3339
     from lienworker.store.imports import count_imports
     from lienworker.store.imports import imports as all_imports
 
     open_folder(load_settings())
-    rows = all_imports(limit, oldest_first=reverse)
-    print_rows(rows, _IMPORTS, as_json=as_json, nothing="Nothing was imported yet.")
+    since = rfc3339(since_ms) if since_ms is not None else ""
+    rows = all_imports(limit, since=since, oldest_first=reverse)
+    print_rows(rows, _IMPORTS, as_json=as_json, nothing="No such imports.")
     if not as_json:
-        print_total(len(rows), limit, "import", count_imports)
+        print_total(len(rows), limit, "import", lambda: count_imports(since))
 
 
 @imports.command("show", epilog="Example: lienworker imports show 3")
@@ -73,24 +84,37 @@ def counties() -> None:
 
 
 @counties.command("list", epilog="Example: lienworker counties list --state FL")
+@click.option("--platform", help="Only counties of this platform.")
 @click.option("--state", help="Only counties of this state.")
+@click.option("--county", help="Only this county.")
+@since_option("counties in which something ended")
+@click.option("--reverse", is_flag=True, help="Those in trouble last.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="How many at most.")
 @json_option
-def list_counties(state: str | None, limit: int, as_json: bool) -> None:
-    """List counties: what ended and failed, ever and in the last day, and what waits. Those in trouble come first."""
-    found = _all_counties()
-    rows = [row for row in found if state is None or row["state"].lower() == state.lower()]
+def list_counties(since_ms: int | None, reverse: bool, limit: int, as_json: bool, **wanted: str | None) -> None:
+    """List counties: what ended and failed, ever and lately, and what waits. Those in trouble come first.
+
+    Lately is the last day, or from --since on.
+    """
+    found = [row for row in _all_counties(since_ms) if _is_wanted(row, wanted)]
+    rows = [row for row in found if since_ms is None or row["ended_now"]][:: -1 if reverse else 1]
     print_rows(rows[:limit], _COUNTIES, as_json=as_json, nothing="No such counties.")
     if not as_json:
         print_total(len(rows[:limit]), limit, "row", lambda: len(rows))
 
 
-def _all_counties() -> list[dict[str, Any]]:
+def _is_wanted(row: dict[str, Any], wanted: dict[str, str | None]) -> bool:
+    return all(value is None or row[name].lower() == value.lower() for name, value in wanted.items())
+
+
+def _all_counties(since_ms: int | None = None) -> list[dict[str, Any]]:
     from lienworker.queries.counties import counties as figures
     from lienworker.store.counts import this_minute
 
     open_folder(load_settings())
-    return figures(this_minute() - _DAY_MINUTES, limit=sys.maxsize)
+    # A county's figures are kept by the day.
+    lately = this_minute() - _DAY_MINUTES if since_ms is None else since_ms // 60_000 // _DAY_MINUTES * _DAY_MINUTES
+    return figures(lately, limit=sys.maxsize)
 
 
 @counties.command("show", epilog="Example: lienworker counties show Dixie")

@@ -17,6 +17,7 @@ from lienworker.cli.output import echo, print_json
 if TYPE_CHECKING:
     from lienworker.platforms import Page, Platform, Registry, Target
     from lienworker.platforms.catalog.score import Score
+    from lienworker.platforms.catalog.skeleton import Start
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SHOWN_PAIRS = 40
@@ -110,13 +111,13 @@ def _print_value(name: str, value: Any) -> None:
 
 
 @platforms.command(epilog="Example: lienworker platforms explain page.html --field owner_name")
-@click.argument("source", metavar="FILE_OR_TASK")
+@click.argument("source", metavar="FILE_URL_OR_TASK")
 @click.option("--field", help="Only this field, also where it was not found.")
 @_url_option
 @_target_options
 @json_option
 def explain(source: str, field: str | None, url: str | None, as_json: bool, **where: str | None) -> None:
-    """Say which rule found each field of a page, what it saw, and and where. A task stands for its stored page.
+    """Say which rule found each field of a page, what it saw, and where. A task stands for its stored page.
 
     Of a page that gives no record: why, and what each rule saw of it. Exit 1 then.
     """
@@ -126,7 +127,7 @@ def explain(source: str, field: str | None, url: str | None, as_json: bool, **wh
     from lienworker.platforms.catalog.explain import unused
     from lienworker.platforms.catalog.provenance import names_of, origins_of
 
-    page, target = _load(source, url), _target(url or source, where)
+    page, target = _load_stored(source, url) or _load(source, url), _target(url or source, where)
     platform, record = _read(_registry(), page, target)
     _check_field(field, record)
     clues = [asdict(clue) for clue in clues_of(platform, page, target, record, field)]
@@ -240,14 +241,41 @@ def _print_score(found: Score) -> None:
 @platforms.command(epilog="Example: lienworker platforms new sunny --folder my-platforms")
 @click.argument("name")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=".", help="Where to; here.")
-def new(name: str, folder: Path) -> None:
-    """Begin a platform: a module, a page that it reads, and the test that it has to pass."""
-    from lienworker.platforms.catalog.skeleton import write_skeleton
+@click.option("--from", "source", metavar="FILE_URL_OR_TASK", help="Begin with this page of one parcel.")
+@_url_option
+def new(name: str, folder: Path, source: str | None, url: str | None) -> None:
+    """Begin a platform: a module, a page that it reads, and the test that it has to pass.
 
-    files = write_skeleton(name, folder, _registry().names())
+    With --from the page is yours, and the module has selectors for what `generic` finds on it. Check them: they read
+    this page, and another may look different.
+    """
+    from lienworker.platforms.catalog.skeleton import blank_start, check_name, write_skeleton
+
+    registry = _registry()
+    check_name(name, registry.names())
+    start = _start_from(registry, name, source, url) if source else blank_start(name)
+    files = write_skeleton(name, folder, start)
     echo("Written: " + ", ".join(map(str, files)))
+    if source:
+        n = len([select for select in (*start.fields.values(), *start.tables.values()) if select])
+        echo(f"Proposed: {n} selectors. Without one: {', '.join(start.left) or 'nothing that was found'}.")
+        echo("The page is as the county sent it: put invented people in it before you share it.")
     echo(f"Fill in the selectors of {files[0].name} until `pytest {files[2]}` passes;")
     echo("then set LIENWORKER_PLATFORMS to the folder.")
+
+
+def _start_from(registry: Registry, name: str, source: str, url: str | None) -> Start:
+    from lienworker.errors import PageError
+    from lienworker.platforms.catalog.proposal import propose
+    from lienworker.platforms.catalog.registry import FALLBACK
+    from lienworker.platforms.catalog.skeleton import start_from
+
+    page = _load_stored(source, url) or _load(source, url)
+    try:
+        return start_from(name, page, propose(page, registry.get(FALLBACK)))
+    except PageError as problem:
+        echo(f"No record: {problem.reason}: {problem.detail}.", err=True)
+        sys.exit(1)
 
 
 @platforms.command(epilog="Example: lienworker platforms accept --county Dixie")
@@ -293,19 +321,20 @@ def _load(source: str, url: str | None) -> Page:
 
     if "://" in source:
         return page_from_url(load_settings(), source)
-    return page_from_file(Path(source) if Path(source).exists() else _stored_page(source), url or "")
+    return page_from_file(Path(source), url or "")
 
 
-def _stored_page(name: str) -> Path:
-    """The raw page of a task that goes by this name; the name itself where there is none."""
-    from lienworker.cli.common import open_folder
+def _load_stored(name: str, url: str | None) -> Page | None:
+    """The stored page of the task that goes by this name: its id or its beginning, a parcel id, an address."""
+    from lienworker.cli.common import named_task, open_folder
     from lienworker.data_folder import DataFolder
+    from lienworker.operator.preview import page_from_file
     from lienworker.queries.lists import tasks_called
     from lienworker.store.pages import latest_page
 
     settings = load_settings()
-    if not DataFolder(settings.data_dir).database.exists():
-        return Path(name)
-    folder, found = open_folder(settings), tasks_called(name)
-    page = latest_page(found[0]) if len(found) == 1 else None
-    return folder.root / page.path if page else Path(name)
+    if Path(name).exists() or not DataFolder(settings.data_dir).database.exists():
+        return None
+    folder = open_folder(settings)
+    stored = latest_page(named_task(name)) if tasks_called(name) else None
+    return page_from_file(folder.root / stored.path, url or stored.url) if stored else None

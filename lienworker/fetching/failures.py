@@ -39,7 +39,7 @@ class FetchError(LienworkerError):
         self.body = body
         self.retry_after = retry_after
 
-    def outcome(self, elapsed_ms: int) -> FetchFailed:
+    def outcome(self, elapsed_ms: int, *, was_asked: bool) -> FetchFailed:
         fault = fault_of(self.reason)
         return FetchFailed(
             reason=self.reason,
@@ -50,6 +50,7 @@ class FetchError(LienworkerError):
             status=self.status,
             body=self.body,
             elapsed_ms=elapsed_ms,
+            is_refused_here=self.reason in _REFUSED_HERE and not was_asked,
         )
 
 
@@ -133,6 +134,8 @@ class Fault(NamedTuple):
     host_fault: bool
 
 
+#: We refuse the address ourselves; unless a redirect led to it, the site hears nothing of that.
+_REFUSED_HERE = frozenset({"bad_url", "scheme_refused", "private_address", "robots_denied"})
 _FINAL = Fault(retryable=False, host_fault=False)
 _PAGE = Fault(retryable=True, host_fault=False)
 _HOST = Fault(retryable=True, host_fault=True)

@@ -57,7 +57,7 @@ class Fetcher:
         try:
             return await self._download(request, self._page, way)
         except FetchError as failure:
-            return failure.outcome(way.watch.elapsed_ms())
+            return failure.outcome(way.watch.elapsed_ms(), was_asked=way.turns.were_used)
         finally:
             going.reset(before)
 
@@ -105,7 +105,6 @@ class Fetcher:
         headers = conditions(request)
         conditional = bool(headers)
         while True:
-            self._guard.check(*place_of(trail.url))
             with way.watch.stopped():
                 await self._check(trail.url, request, limits, way.turns)
                 await self._wait_for_turn(trail, request, way.turns)
@@ -129,8 +128,7 @@ class Fetcher:
             headers = {"Cookie": cookies} if cookies else {}
 
     async def _check(self, url: URL, request: FetchRequest, limits: Limits, turns: Turns) -> None:
-        if request.proxy is not None:
-            await self._check_as_seen_from_here(url)
+        await self._check_as_seen_from_here(url)
         if not limits.obey_robots:
             return
         is_known = self._robots.knows(url, request.proxy)
@@ -157,10 +155,11 @@ class Fetcher:
         return self._robots.crawl_delay(url, request.proxy)
 
     async def _check_as_seen_from_here(self, url: URL) -> None:
+        """Refuse a private address before a turn is waited for; what is connected to later is checked again."""
         try:
             await self._guard.addresses(*place_of(url))
         except FetchError as failure:
-            if failure.reason != "dns_failed":  # the proxy may know names that we do not
+            if failure.reason != "dns_failed":  # a proxy may know names that we do not
                 raise
 
     def _open(self) -> tuple[Route, Proxies]:

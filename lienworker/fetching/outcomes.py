@@ -84,6 +84,8 @@ class FetchFailed:
     body: bytes | None
     """The beginning of an error reply's body, so that a developer sees what the site said."""
     elapsed_ms: int
+    is_refused_here: bool = False
+    """We refused the address ourselves and sent nothing, so the site's turn is free again."""
 
 
 FetchOutcome = Fetched | NotModified | FetchFailed

@@ -72,6 +72,8 @@ class Turns:
         self._now: Turn | None = None
         self._missed = 0
         self._is_used = False
+        #: Whether any request was sent: until then no host knows of this fetch.
+        self.were_used = False
 
     def forfeit(self) -> None:
         """Give up the turn: the host's rules were just learned, and a turn booked before may be too early."""
@@ -117,7 +119,7 @@ class Turns:
             self._now = await self._pacer.book(turn.host, turn, None)
             if self._now.at - _clock() > _FAR:
                 return False
-        self._is_used = True
+        self._is_used = self.were_used = True
         return True
 
 

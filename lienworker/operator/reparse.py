@@ -19,7 +19,7 @@ from lienworker.platforms import Page, ParsedPage, Registry
 from lienworker.platforms.catalog.guarded import parse_guarded
 from lienworker.steps import drift
 from lienworker.steps.ranges import UsualSizes
-from lienworker.steps.scrape import Scraped, deliver, result_of, show_pending, sightings, target_of
+from lienworker.steps.scrape import Scraped, deliver, has_to_learn, result_of, show_pending, sightings, target_of
 from lienworker.store import tasks
 from lienworker.store.history import Place
 from lienworker.store.pages import PageRecord, page_behind_result, page_of, was_purged
@@ -95,7 +95,7 @@ class Reparse:
             return None
         started = time.perf_counter()
         outcome = self._parse(row, page)
-        platform = outcome.platform if isinstance(outcome, ParsedPage) else row.platform
+        platform = outcome.platform if isinstance(outcome, ParsedPage) else row.asked_platform
         if self._wanted.platform and platform not in (None, self._wanted.platform):
             return None
         scraped = Scraped(row, page, outcome, int(1000 * (time.perf_counter() - started)))
@@ -169,6 +169,7 @@ class Reparse:
             again = replace(row, generation=generation)
             stored = replace(changed, generation=generation)
             save_result(stored)
+            tasks.learn_keys([stored] if has_to_learn(row, stored) else [])
             tasks.mark_completed(row.task_id)
             deliver([(again, stored)])
             for sighting in sightings([item.scraped]):

@@ -43,7 +43,10 @@ LEASE_MS = 30_000
 _OF_ROW = (
     "id", "topic", "task_id", "generation", "host", "queue", "priority", "attempts", "payload", "alone", "parcel_key",
 )  # fmt: skip
-_OF_TASK = ("url", "platform", "state", "county", "parcel_id", "source", "target_json", "proxy", "expires_at")
+_OF_TASK = (
+    "url", "platform", "platform_learned", "state", "county", "parcel_id", "source", "target_json", "proxy",
+    "expires_at",
+)  # fmt: skip
 _NAMES = (*_OF_ROW, *_OF_TASK)
 _ROW = ", ".join([*(f"o.{name}" for name in _OF_ROW), *(f"t.{name}" for name in _OF_TASK)])
 _DUE_ROWS = f"""

@@ -142,8 +142,8 @@ def held_or_waiting() -> tuple[State, str | None]:
 #: The token of a row that nobody has claimed: no statement fenced by it changes anything.
 _UNCLAIMED = ""
 _TASK = (
-    "SELECT task_id, generation, queue, priority, url, platform, state, county, parcel_id, source, target_json, proxy,"
-    " expires_at, status FROM tasks WHERE task_id = ?"
+    "SELECT task_id, generation, queue, priority, url, platform, platform_learned, state, county, parcel_id, source,"
+    " target_json, proxy, expires_at, status FROM tasks WHERE task_id = ?"
 )
 
 

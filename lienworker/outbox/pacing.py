@@ -169,6 +169,13 @@ def book_claimed(route: str, host_delay: float, now: int) -> Booked:
     return book(Booking(site), host_delay, max(now, cool))
 
 
+def return_turns(turns: Iterable[tuple[str, int, int]]) -> None:
+    """Make turns (site, start, delay in ms) free again that nobody used, as far as nothing is booked behind them."""
+    for site, start_at, delay_ms in sorted(turns, key=lambda turn: turn[1], reverse=True):
+        booked = (start_at, site, start_at + delay_ms)
+        execute("UPDATE hosts SET next_allowed_at = ? WHERE host = ? AND next_allowed_at = ?", booked)
+
+
 def slow_down(site: str, delay: float) -> None:
     """Store the delay that a site's robots.txt asks for; it applies where it is longer than ours."""
     wanted = seconds_of(delay)

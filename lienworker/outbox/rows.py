@@ -68,6 +68,8 @@ class Claimed:
     alone: int
     url: str
     platform: str | None
+    #: Whether the platform is what an address or a page showed, not what the task asks for.
+    platform_learned: int
     state: str | None
     county: str | None
     parcel_id: str | None
@@ -81,6 +83,11 @@ class Claimed:
     start_at: int
     #: How far apart its site wants requests to be.
     delay_ms: int = 0
+
+    @property
+    def asked_platform(self) -> str | None:
+        """The platform that the task names itself; None where its page decides."""
+        return None if self.platform_learned else self.platform
 
     @property
     def target(self) -> dict[str, Any]:

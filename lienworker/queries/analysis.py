@@ -10,6 +10,7 @@ from typing import Any
 from peewee import JOIN, Field, fn
 
 from lienworker.db.models import Page, Result, Task, tuples
+from lienworker.queries.counties import joined
 from lienworker.store.counts import failures, task_counts
 
 _SHOWN_FIELDS = 60
@@ -62,24 +63,7 @@ def _counties() -> list[dict[str, Any]]:
     )
     names = ("platform", "state", "county", "tasks", "completed", "failed")
     rows = tuples(query.group_by(*place).order_by(fn.COUNT("*").desc()))
-    return _joined([dict(zip(names, row, strict=True)) for row in rows])
-
-
-def _joined(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Count tasks that named no platform, and whose page nobody has read, with the one platform of their county."""
-    named: dict[tuple[Any, Any], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if row["platform"]:
-            named[row["state"], row["county"]].append(row)
-    kept = []
-    for row in rows:
-        others = named[row["state"], row["county"]]
-        if row["platform"] or len(others) != 1 or not row["county"]:
-            kept.append(row)
-            continue
-        for name in ("tasks", "completed", "failed"):
-            others[0][name] += row[name]
-    return kept
+    return joined([dict(zip(names, row, strict=True)) for row in rows], names[3:])
 
 
 def _fill_rates() -> dict[str, dict[str, float]]:

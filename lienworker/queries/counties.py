@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ from lienworker.store.pages import PAGE
 
 #: How many of a county's newest tasks or results are looked at.
 WINDOW = 2_000
+_COUNTS = ("ended", "failed", "ended_now", "failed_now", "waiting")
 #: A county as it is listed: platform, state, name.
 Key = tuple[str, str, str]
 #: Tasks that ended last, and of each county the newest of them: what a county does now.
@@ -51,13 +53,31 @@ def counties(since_minute: int, limit: int = 500) -> list[dict[str, Any]]:
     for drifting in paused_places():
         place = (drifting["platform"], drifting["state"], _named(drifting["county"]))
         found.setdefault(place, _nothing_yet())["drift"] = drifting["words"]
-    rows = [{"platform": p, "state": s, "county": c, **entry} for (p, s, c), entry in found.items()]
+    rows = joined([{"platform": p, "state": s, "county": c, **entry} for (p, s, c), entry in found.items()], _COUNTS)
     return sorted(rows, key=lambda row: (not row["drift"], -row["failed_now"], -row["ended"], -row["waiting"]))[:limit]
 
 
 def _nothing_yet() -> dict[str, Any]:
-    counts = dict.fromkeys(("ended", "failed", "ended_now", "failed_now", "waiting"), 0)
-    return {**counts, "oldest_minute": None, "drift": None}
+    return {**dict.fromkeys(_COUNTS, 0), "oldest_minute": None, "drift": None}
+
+
+def joined(rows: list[dict[str, Any]], counts: Sequence[str]) -> list[dict[str, Any]]:
+    """Count tasks that named no platform, and whose page nobody has read, with the one platform of their county."""
+    named: dict[tuple[Any, Any], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["platform"]:
+            named[row["state"], row["county"]].append(row)
+    kept = []
+    for row in rows:
+        others = named[row["state"], row["county"]]
+        if row["platform"] or len(others) != 1 or not row["county"] or row.get("drift"):
+            kept.append(row)
+            continue
+        for name in counts:
+            others[0][name] += row[name]
+        since = [one["oldest_minute"] for one in (others[0], row) if one.get("oldest_minute")]
+        others[0].update({"oldest_minute": min(since)} if since else {})
+    return kept
 
 
 def _named(county: str) -> str:

@@ -7,6 +7,7 @@ that match the rest of the filter. Where that has not filled a page within its t
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ from lienworker.store.tasks import local_task_id, without_secrets
 
 #: Rows that a list looks at in one query.
 WINDOW = 1_000
+#: The same where nobody waits for a page: a search that finds nothing looks at everything.
+_LARGEST_WINDOW = 64_000
 #: Time for one page of a list, s: another window is started only within it.
 _SEARCH_SECONDS = 0.02
 PAGE = 50
@@ -163,29 +166,32 @@ class _Walk:
         self._oldest_first = oldest_first
 
     def each(self) -> Iterator[dict[str, Any]]:
+        """All rows, one at a time; the longer nothing is found, the larger are the windows that are looked through."""
         start: int | None = None
+        window = WINDOW
         while True:
-            listing = self.page(start, 500)
+            listing = self.page(start, 500, window)
             yield from listing.rows
             start = listing.more
             if start is None:
                 return
+            window = WINDOW if listing.rows else min(4 * window, _LARGEST_WINDOW)
 
-    def page(self, start: int | None, limit: int) -> Listing:
+    def page(self, start: int | None, limit: int, window: int = WINDOW) -> Listing:
         """Rows behind `start`, the rowid where the page before ended."""
         where, values_of_rest = self._rest(self._guide)
         order = "rowid" if self._oldest_first else "rowid DESC"
         deadline = time.monotonic() + _SEARCH_SECONDS
         rows: list[dict[str, Any]] = []
         while True:
-            inner, values = self._window(start, order)
+            inner, values = self._window(start, order, window)
             sql = f"SELECT {self.columns} FROM {self.table} WHERE rowid IN ({inner}){where} ORDER BY {order} LIMIT ?"
             rows += dict_rows(sql, (*values, *values_of_rest, limit + 1 - len(rows)))
             if len(rows) > limit:
                 return Listing(rows[:limit], rows[limit - 1]["position"], True)
             n, lowest, highest = one_row(f"SELECT count(*), min(rowid), max(rowid) FROM ({inner})", values)
             start = highest if self._oldest_first else lowest
-            if n < WINDOW:
+            if n < window:
                 return Listing(rows, None, True)
             if time.monotonic() > deadline:
                 return Listing(rows, start, False)
@@ -206,9 +212,9 @@ class _Walk:
         guide = next((name for name in indexes if getattr(self._wanted, name)), None)
         return rare if rare and self.table == "tasks" and guide not in {"reason", "county"} else guide
 
-    def _window(self, start: int | None, order: str) -> tuple[str, list[Any]]:
+    def _window(self, start: int | None, order: str, window: int) -> tuple[str, list[Any]]:
         condition, values = self._inside(start)
-        return f"SELECT rowid FROM {self.table} WHERE {condition} ORDER BY {order} LIMIT {WINDOW}", values
+        return f"SELECT rowid FROM {self.table} WHERE {condition} ORDER BY {order} LIMIT ?", [*values, window]
 
     def _inside(self, start: int | None) -> tuple[str, list[Any]]:
         low, high = self._low, self._high
@@ -228,8 +234,9 @@ class _Walk:
         parts = [f" AND {self._meanings[name]}" for name in chosen]
         values = [getattr(self._wanted, name) for name in chosen]
         if self._wanted.text:
-            parts.append(" AND (" + " OR ".join(f"instr(lower({name}), ?)" for name in self._searched) + ")")
-            values += [self._wanted.text.lower()] * len(self._searched)
+            parts.append(" AND (" + " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in self._searched) + ")")
+            literal = re.sub(r"[!%_]", r"!\g<0>", self._wanted.text)
+            values += [f"%{literal}%"] * len(self._searched)
         return "".join(parts), values
 
 
@@ -303,6 +310,7 @@ def tasks_called(name: str, most: int = 6) -> list[str]:
     """Return the ids of tasks that a name may mean, each way by an index: the first way that finds any counts."""
     ways: list[tuple[str, tuple[Any, ...]]] = [
         ("task_id IN (?, ?)", (name, local_task_id(name))),
+        ("source = 'gateway' AND url = ?", (name,)),
         ("parcel_id IS NOT NULL AND parcel_id = ? COLLATE NOCASE", (name,)),
         ("task_id >= ? AND task_id < ?", (name, name + "\U0010ffff")),
     ]

@@ -15,6 +15,7 @@ from lienworker.db.database import after_commit, write
 from lienworker.errors import RefusedError, as_value
 from lienworker.fetching import Fetched, Fetcher, FetchFailed, FetchOutcome, FetchRequest
 from lienworker.fetching.turns import TurnError
+from lienworker.hostnames import site_of
 from lienworker.logs import about_task
 from lienworker.outbox import pacing, transitions
 from lienworker.outbox.backoff import RetryPolicy, TryAgain
@@ -345,6 +346,8 @@ def store_pages(
         pacing.record_host_answer(host, now_ms())
     for host, delay in {item.row.host: item.crawl_delay for item in arrived if item.crawl_delay}.items():
         pacing.slow_down(host, delay)
+    refused = [item.row for item in arrived if isinstance(item.outcome, FetchFailed) and item.outcome.is_refused_here]
+    pacing.return_turns((site_of(row.host), row.start_at, row.delay_ms) for row in refused)
     fresh = [item for item in arrived if _is_fresh(folder, retries, item)]
     mine = transitions.end_all([item.row for item in fresh])
     # Where another worker has the row, the page stays on disk, but no row names it.

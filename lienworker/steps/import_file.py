@@ -75,8 +75,9 @@ class Tally:
         """Say that results may come to nothing for want of a state and a county, and what to do about it."""
         if not self.placeless:
             return None
+        has = "has" if self.placeless == 1 else "have"
         return (
-            f"{self.placeless:,} of {plural(self.rows, 'row')} have no state or no county, and their addresses do not"
+            f"{self.placeless:,} of {plural(self.rows, 'row')} {has} no state or no county, and the address does not"
             " tell: a Gateway takes no such result, unless its page says where the parcel is."
         )
 
@@ -184,12 +185,14 @@ class Importer:
         except PageError as problem:
             return Reject(row.line, problem.reason, problem.detail, str(row.parcel_id or ""))
         self._learn_politeness(row.platform, url)
-        state, county = self._place(row, url)
+        known = row.platform or self._platforms[host_of(url)]
+        state, county = self._place(row, url, known)
         self.tally.urgent += row.queue == "urgent"
         return NewTask(
             source="local_file",
             url=url,
-            platform=row.platform,
+            platform=known,
+            platform_learned=bool(known and not row.platform),
             state=state,
             county=county,
             parcel_id=row.parcel_id,
@@ -198,11 +201,11 @@ class Importer:
             target=row.extra,
         )
 
-    def _place(self, row: ParcelRow, url: str) -> tuple[str | None, str | None]:
+    def _place(self, row: ParcelRow, url: str, platform: str | None) -> tuple[str | None, str | None]:
         """Return the state and the county of a row: what it says, else what its address is known to tell."""
         if row.state and row.county:
             return row.state, row.county
-        told = self._registry.place(row.platform or self._platforms[host_of(url)] or FALLBACK, url)
+        told = self._registry.place(platform or FALLBACK, url)
         state, county = row.state or told.state, row.county or told.county
         self.tally.placeless += not (state and county)
         return state, county

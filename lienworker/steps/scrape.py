@@ -132,8 +132,9 @@ def _scraped(row: Claimed, record: PageRecord | None, parse: Parser) -> Scraped 
 
 
 def target_of(row: Claimed) -> Target:
+    """Return what a task asks for. A platform that was only learned is looked up anew: a better one may be there."""
     extra: dict[str, Any] = json.loads(row.target_json)
-    return Target(row.platform, row.state, row.county, row.parcel_id, row.url, extra)
+    return Target(row.asked_platform, row.state, row.county, row.parcel_id, row.url, extra)
 
 
 def give_up_hanging(context: ScrapeContext, holder_id: str, parse: Parse) -> None:
@@ -337,11 +338,17 @@ def _store_results(made: Sequence[tuple[Claimed, NewResult]]) -> set[int]:
     mine = transitions.end_all([row for row, _ in made])
     kept = [(row, result) for row, result in made if row.id in mine]
     save_result(*(result for _, result in kept))
-    tasks.learn_keys([result for row, result in kept if not (row.state and row.county and row.parcel_id)])
+    tasks.learn_keys([result for row, result in kept if has_to_learn(row, result)])
     tasks.mark_completed(*(row.task_id for row, _ in kept), tries=1)
     deliver(kept)
     after_commit(lambda: _say_completed(kept))
     return mine
+
+
+def has_to_learn(row: Claimed, result: NewResult) -> bool:
+    """Return whether a result knows of a parcel what its task does not: where it is, and by which platform."""
+    agrees = row.asked_platform or row.platform == result.platform
+    return not (agrees and row.state and row.county and row.parcel_id)
 
 
 def _say_completed(kept: Sequence[tuple[Claimed, NewResult]]) -> None:

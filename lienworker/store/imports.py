@@ -64,18 +64,18 @@ def finish_import(import_id: int, status: str, rejects_path: str | None) -> None
         ended.where(Import.id == import_id).execute()
 
 
-def imports(limit: int = 50, *, oldest_first: bool = False) -> list[dict[str, Any]]:
-    """Return imports, newest first unless told otherwise; one that was killed counts as stopped."""
+def imports(limit: int = 50, *, since: str = "", oldest_first: bool = False) -> list[dict[str, Any]]:
+    """Return imports that began from then on, newest first unless told otherwise; a killed one counts as stopped."""
     order = Import.id if oldest_first else Import.id.desc()
-    return _seen_alive(list(dicts(Import.select().order_by(order).limit(limit))))
+    return _seen_alive(list(dicts(Import.select().where(Import.started_at >= since).order_by(order).limit(limit))))
 
 
 def import_numbered(import_id: int) -> dict[str, Any] | None:
     return next(iter(_seen_alive(list(dicts(Import.select().where(Import.id == import_id))))), None)
 
 
-def count_imports() -> int:
-    return int(Import.select().count())
+def count_imports(since: str = "") -> int:
+    return int(Import.select().where(Import.started_at >= since).count())
 
 
 def _seen_alive(found: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -98,7 +98,7 @@ def tasks_with_pages(wanted: PageFilter) -> list[str]:
         "  SELECT 1 FROM pages p WHERE p.task_id = t.task_id AND p.generation = t.generation))"
         " AND NOT EXISTS (SELECT 1 FROM pages p WHERE p.task_id = t.task_id AND p.purged_at IS NOT NULL"
         "  AND p.generation = CASE t.status WHEN 'completed' THEN r.generation ELSE t.generation END)"
-        " AND (? IS NULL OR coalesce(r.platform, t.platform, '') IN (?, ''))"
+        " AND (? IS NULL OR coalesce(r.platform, iif(t.platform_learned, NULL, t.platform), '') IN (?, ''))"
         " AND (? IS NULL OR coalesce(r.county, t.county) = ? COLLATE NOCASE)"
         f" AND (? IS NULL OR coalesce(r.fetched_at, t.updated_at) >= ?) ORDER BY {order} LIMIT ?"
     )

@@ -34,8 +34,8 @@ ADDRESS_LOST = "address_lost"
 
 _INSERT = """
 INSERT INTO tasks (task_id, source, platform, state, county, parcel_id, url, target_json, queue, priority,
-                   import_id, created_at, received_at, updated_at, expires_at, proxy)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                   import_id, created_at, received_at, updated_at, expires_at, proxy, platform_learned)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _GIVE_ADDRESS = """
@@ -63,6 +63,8 @@ class NewTask:
     created_at: str | None = None
     expires_at: str | None = None
     proxy: str | None = field(default=None, repr=False)
+    #: Whether the platform is known from the address, and is not asked for.
+    platform_learned: bool = False
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
@@ -96,7 +98,7 @@ def _row(task_id: str, task: NewTask, now: str) -> tuple[Any, ...]:
     return (
         task_id, task.source, task.platform, task.state, task.county, task.parcel_id, task.url, _target(task),
         task.queue, task.priority, task.import_id, task.created_at or now, now, now,
-        task.expires_at, task.proxy,
+        task.expires_at, task.proxy, task.platform_learned,
     )  # fmt: skip
 
 
@@ -130,6 +132,8 @@ class LearnedKeys(Protocol):
     @property
     def task_id(self) -> str: ...
     @property
+    def platform(self) -> str: ...
+    @property
     def state(self) -> str | None: ...
     @property
     def county(self) -> str | None: ...
@@ -140,13 +144,16 @@ class LearnedKeys(Protocol):
 def learn_keys(found: Sequence[LearnedKeys]) -> None:
     """Tell tasks that came without them where their parcels are, so that lists and figures by county know, too.
 
-    Part of the transaction that stores the results. The platform stays as the task said it, or open: a better one may
-    read its page tomorrow.
+    Part of the transaction that stores the results. A platform that the task did not name is marked as learned: it is
+    shown and counted, but the next page is read by whichever platform knows it best.
     """
     execute_many(
-        "UPDATE tasks SET state = coalesce(nullif(state, ''), ?), county = coalesce(nullif(county, ''), ?),"
-        " parcel_id = coalesce(nullif(parcel_id, ''), ?) WHERE task_id = ?",
-        ((item.state, item.county, item.parcel_id, item.task_id) for item in found),
+        "UPDATE tasks SET state = coalesce(nullif(state, ''), ?1), county = coalesce(nullif(county, ''), ?2),"
+        " parcel_id = coalesce(nullif(parcel_id, ''), ?3),"
+        " platform_learned = platform_learned OR coalesce(platform, '') = '',"
+        " platform = CASE WHEN platform_learned OR coalesce(platform, '') = '' THEN ?4 ELSE platform END"
+        " WHERE task_id = ?5",
+        ((item.state, item.county, item.parcel_id, item.platform, item.task_id) for item in found),
     )
 
 

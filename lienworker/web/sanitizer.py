@@ -90,8 +90,9 @@ def _is_picture(value: str) -> bool:
 
 
 def main() -> None:
-    """Run the child. Its own limits apply even where the monitor is gone."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    """Run the child. Its own limits apply even where the monitor is gone; macOS has none for memory."""
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (int(_SECONDS), int(_SECONDS)))
     sys.stdout.buffer.write(sanitize(sys.stdin.buffer.read().decode()).encode("utf-8", "replace"))
 

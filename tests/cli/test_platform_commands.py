@@ -164,6 +164,18 @@ def test_new_writes_a_skeleton_here(node: Node, tmp_path: Path) -> None:
     assert {file.name for file in (tmp_path / "mine").iterdir()} == {"sunny.py", "sunny.html", "test_sunny.py"}
 
 
+def test_new_begins_with_a_page_and_proposes_selectors(node: Node, site: DemoSite, tmp_path: Path) -> None:
+    """From an address: a page of the county. The module reads it as it is, and is used at once."""
+    mine = tmp_path / "mine"
+    url = site.parcels(1)[0]["url"]
+    done = node.cli("platforms", "new", "sunny", "--folder", str(mine), "--from", url)
+    assert done.returncode == 0, done.stderr
+    assert "Proposed: " in done.stdout
+    parsed = node.cli("platforms", "parse", url, "--json", LIENWORKER_PLATFORMS=str(mine))
+    assert json.loads(parsed.stdout)["platform"] == "sunny"
+    assert node.cli("platforms", "new", "other", "--from", f"{site.url}/").returncode == 1
+
+
 def test_a_scrape_uses_the_platforms_of_the_folder(node: Node, site: DemoSite, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()

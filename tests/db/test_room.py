@@ -79,7 +79,7 @@ def _content(path: Path) -> dict[str, list[Any]]:
         tables = connection.execute("SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
         found = {}
         for table, has_no_rowid in tables.fetchall():
-            added = "('part', 'doubts', 'ranges')"
+            added = "('part', 'doubts', 'ranges', 'platform_learned')"
             names = connection.execute(f"SELECT name FROM pragma_table_info(?) WHERE name NOT IN {added}", (table,))
             columns = ", ".join(f'"{name}"' for (name,) in names)
             order = "1, 2" if has_no_rowid else "rowid"

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from lienworker.testing.county.site import DemoSite
@@ -32,6 +33,7 @@ class Sandbox:
     def __init__(self, folder: Path, site: DemoSite, gateway: ReferenceGateway) -> None:
         self.folder = folder
         self.servers: list[subprocess.Popen[str]] = []
+        self.said: list[str] = []
         self.environment = {
             "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(folder),
@@ -59,20 +61,21 @@ class Sandbox:
         (self.folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in site.tasks(3)[:3]))
         (self.folder / ".venv").symlink_to(Path(sys.executable).parents[1])
 
-    def run(self, command: str) -> None:
+    def run(self, command: str, codes: Collection[int] = (0,)) -> None:
+        """Type a command, which must end with one of these codes."""
         for ours, theirs in self.instead.items():
             command = command.replace(ours, theirs)
         if command.startswith("export "):
             self.environment |= dict(word.partition("=")[::2] for word in shlex.split(command)[1:])
         elif command.startswith("make "):
             # What it does is tested elsewhere, and some of it is this very test; that it is there is tested here.
-            self._finish(f"make --dry-run --directory {ROOT} {command.removeprefix('make ')}")
+            self._finish(f"make --dry-run --directory {ROOT} {command.removeprefix('make ')}", codes)
         elif servers := [ready for pattern, ready in _SERVERS.items() if re.search(pattern, command)]:
             self._serve(command, servers[0])
         else:
-            self._finish(command)
+            self._finish(command, codes)
 
-    def _finish(self, command: str) -> None:
+    def _finish(self, command: str, codes: Collection[int]) -> None:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=self.folder,
@@ -82,8 +85,9 @@ class Sandbox:
             timeout=120,
             stdin=subprocess.DEVNULL,
         )
+        self.said.append(done.stdout + done.stderr)
         # Trying failed tasks again where none has failed is 1, as documented.
-        fine = {0, 1} if "lienworker tasks retry" in command else {0}
+        fine = {0, 1} if "lienworker tasks retry" in command else codes
         assert done.returncode in fine, f"{command}\n{done.stdout}{done.stderr}"
 
     def _serve(self, command: str, ready: str | None) -> None:
@@ -120,3 +124,9 @@ class Sandbox:
                 except subprocess.TimeoutExpired:
                     os.killpg(server.pid, signal.SIGKILL)
                     raise
+        self.servers = []
+
+    def advice(self) -> list[str]:
+        """The commands that messages so far have told to type; what is a placeholder there is not typed."""
+        told = {words for said in self.said for words in re.findall(r"`((?:\S+=\S+ )?lienworker [a-z][^`]*)`", said)}
+        return sorted(words for words in told if not re.search(r"\b[A-Z]{2,}\b(?!=)|…", words))

@@ -59,5 +59,5 @@ def test_407_is_the_proxys_word_only_where_there_is_a_proxy() -> None:
 
 
 def test_a_failure_takes_its_fault_from_the_table() -> None:
-    failed = FetchError("http_503", "The site rests.", status=503, retry_after=9.0).outcome(12)
+    failed = FetchError("http_503", "The site rests.", status=503, retry_after=9.0).outcome(12, was_asked=True)
     assert (failed.retryable, failed.host_fault, failed.retry_after, failed.elapsed_ms) == (True, True, 9.0, 12)

@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from lienworker.db.clock import now_ms
-from lienworker.db.database import close, execute, one_row, write
+from lienworker.db.database import close, execute, one_row, open_store, write
 from lienworker.maintenance.backup import verify
 from lienworker.operator.archive import archive_pending
 from lienworker.store.tasks import NewTask
@@ -540,6 +540,11 @@ class Retry(Scenario):
                 execute("UPDATE tasks SET status = 'failed', reason = 'http_404'")
         close()
 
+    def again(self, here: Stage) -> None:
+        """Killed after its commit it has left nothing to retry, and says so by its exit code."""
+        is_done = here.statuses() == {"pending": 5}
+        assert here.cli(*self.command) == (1 if is_done else 0), here.said.read_text()[-3000:]
+
     def check(self, here: Stage, point: str) -> None:
         assert here.statuses() == {"pending": 5}
         assert here.state() == {"fetch delivered http_404": 5, "fetch waiting ": 5}
@@ -547,6 +552,10 @@ class Retry(Scenario):
 
 class Pause(Scenario):
     command = ("pause", "--upload")
+
+    def prepare(self, here: Stage) -> None:
+        open_store(here.data)
+        close()
 
     def check(self, here: Stage, point: str) -> None:
         assert here.sql("SELECT lane, cause FROM pauses") == [("upload", "operator")]
@@ -724,6 +733,10 @@ class AskTheGateway(Scenario):
     """A look at the Gateway leaves nothing behind."""
 
     command = ("gateway", "check")
+
+    def prepare(self, here: Stage) -> None:
+        open_store(here.data)
+        close()
 
     def check(self, here: Stage, point: str) -> None:
         assert here.gateway.state.calls("work") == []

@@ -187,7 +187,7 @@ def test_a_small_backup_takes_little_memory_and_disk(node: Node, bomb: Callable[
 
 
 def test_doctor_is_not_filled_by_what_an_archive_or_a_page_unpacks_to(node: Node, bomb: Callable[[str], Path]) -> None:
-    node.cli("status")
+    node.cli("init")
     (node.data / "archive" / "pending-x.tar.gz").write_bytes(bomb("a page").read_bytes())
     page = node.data / "raw" / "x.html.gz"
     page.write_bytes(packed(b"", bytes(MB), 700))
@@ -270,7 +270,7 @@ def test_a_backup_takes_no_file_from_elsewhere(node: Node, tmp_path: Path) -> No
 
 def backup_with(paths: Iterable[object], node: Node, target: Path) -> Path:
     """A backup that is right in all but what its database says."""
-    node.cli("status")
+    node.cli("init")
     copy = target.with_name("copy.db")
     with sqlite3.connect(node.data / "lienworker.db") as live, sqlite3.connect(copy) as out:
         live.backup(out)

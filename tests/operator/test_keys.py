@@ -121,7 +121,9 @@ def test_figures_by_county_go_with_the_task(cli: Any, here: Desk) -> None:
     ]
     here.scrape_waiting()
     cli("tasks", "fill", "--all", "--state", "XX", "--county", "Juniper")
-    assert all_rows("SELECT key, n FROM rollups WHERE name = 'county' AND n > 0") == [("|XX|Juniper|completed", 2)]
+    assert all_rows("SELECT key, n FROM rollups WHERE name = 'county' AND n > 0") == [
+        ("generic|XX|Juniper|completed", 2)
+    ]
     assert wrong_tallies() == []
 
 
@@ -149,6 +151,24 @@ def test_what_the_address_tells_is_stored_and_not_warned_about(cli: Any) -> None
 def test_a_task_learns_its_place_from_its_page(here: Desk) -> None:
     here.scraped([here.new_task(1, **BARE)], state="XX", county="Juniper")
     assert one_row("SELECT state, county FROM tasks") == ("XX", "Juniper")
+
+
+def test_a_list_of_bare_addresses_has_figures_by_county(cli: Any, here: Desk) -> None:
+    """One page says where it is; the other address was never read, but its list says so."""
+    cli("import", write_csv(1))
+    here.scrape_waiting(state="XX", county="Juniper")
+    cli("import", write_csv(2), "--state", "XX", "--county", "Juniper")
+    (county,) = json.loads(cli("counties", "list", "--json").output)
+    assert (county["platform"], county["ended"], county["waiting"]) == ("generic", 1, 1)
+    assert county["oldest_minute"] is not None
+    agreed = all_rows("SELECT t.platform, r.platform FROM tasks t JOIN results r USING (task_id)")
+    assert agreed == [("generic", "generic")]
+
+
+def test_a_platform_that_the_address_tells_is_known_before_its_page(cli: Any) -> None:
+    Path("lee.txt").write_text("https://www.leepa.org/Display/DisplayParcel.aspx?FolioID=1\n")
+    cli("import", "lee.txt")
+    assert one_row("SELECT platform, platform_learned FROM tasks") == ("leepa", 1)
 
 
 def test_a_county_of_bare_addresses_is_one_line_of_the_analysis(cli: Any, here: Desk) -> None:

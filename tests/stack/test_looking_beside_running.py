@@ -65,6 +65,7 @@ class Watched:
             LIENWORKER_WEB_PORT=str(port),
         )
         stack.callback(self.node.kill_everything)
+        self.node.cli("init")
         self.witness = Witness(self.node.data)
         self.county.witness = state.witness = self.witness
         self.lookers = Lookers(self._look, _SEED)

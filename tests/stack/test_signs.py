@@ -50,6 +50,8 @@ def test_a_monitor_that_is_not_there_is_not_well(folder: DataFolder) -> None:
 
 
 def test_the_command_says_it_in_its_exit_code(node: Node) -> None:
+    assert node.cli("health", "workers").returncode == 2, "there is no data folder to ask"
+    node.cli("init")
     assert node.cli("health", "workers").returncode == 1
 
 

@@ -53,7 +53,7 @@ class Harbour:
 
 
 def row(number: int) -> Claimed:
-    return Claimed(number, "upload_raw", f"t{number}", 1, "", "default", 3, 0, None, 0, "", None, None, None, None,
+    return Claimed(number, "upload_raw", f"t{number}", 1, "", "default", 3, 0, None, 0, "", None, 0, None, None, None,
                    "gateway", "{}", None, None, None, "x.1", 0)  # fmt: skip
 
 

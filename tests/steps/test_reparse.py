@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from lienworker.db.database import all_rows, write
 from lienworker.outbox.registration import register_in_transaction
+from lienworker.platforms import default_registry
 from lienworker.store.pages import page_behind_result
 from lienworker.store.runs import pages_of, runs
 from lienworker.store.tasks import NewTask
@@ -158,3 +160,15 @@ def test_an_unknown_platform_is_a_mistake_with_a_hint(node: Node) -> None:
     known = node.cli("reparse", "--platform", "qpublic", "--since", "2026-11-16T10:47:11.065Z")
     assert known.returncode == 0, known.stderr
     assert "No stored page fits" in known.stdout
+
+
+def test_a_platform_that_was_only_learned_gives_way_to_a_better_one(shelf: Shelf) -> None:
+    """The list named no platform, so it is the page that decides, each time it is read."""
+    shelf.runtime = replace(shelf.runtime, registry=default_registry())
+    shelf.add(None, {"1": page(1)}, platform=None)
+    shelf.work()
+    both = "SELECT t.platform, r.platform FROM tasks t JOIN results r USING (task_id)"
+    assert all_rows(both) == [("generic", "generic")]
+    shelf.teach()
+    assert shelf.reparse().changed == 1
+    assert all_rows(both) == [("quarry", "quarry")]

@@ -12,7 +12,7 @@ class Task(Base):
 
     task_id = TextField(primary_key=True)  # the hub's id, or `p-` and a hash of the address
     source = TextField()  # a value of store.tasks.Source
-    platform = TextField(null=True)  # NULL until a page has shown it
+    platform = TextField(null=True)  # NULL until an address or a page has shown it
     state = TextField(null=True)  # US state, two letters
     county = TextField(null=True)
     parcel_id = TextField(null=True)
@@ -32,6 +32,7 @@ class Task(Base):
     completed_at = TextField(null=True)  # when it ended, even if it failed
     expires_at = TextField(null=True)
     proxy = TextField(null=True)  # of this task only, with credentials: never shown
+    platform_learned = IntegerField(default=0)  # 1 where the platform is not the task's own word, and may change
 
     class Meta:
         table_name = "tasks"

@@ -1,3 +1,6 @@
+-- Whether a task's platform is not its own word, but what its address or its page showed: another may read it tomorrow.
+ALTER TABLE tasks ADD COLUMN platform_learned INTEGER NOT NULL DEFAULT 0
+;;
 -- A task may learn its platform, state and county later: from its page, or from a person. What is counted by county
 -- goes with it: its fetch that waits, and the day on which it ended (unless that has been folded into "ever").
 CREATE TRIGGER tasks_moved AFTER UPDATE OF platform, state, county ON tasks
@@ -42,3 +45,6 @@ FROM tasks
 ;;
 -- Results in the order in which they were made: for lists and exports that begin with the newest, or at a time.
 CREATE INDEX results_by_time ON results (scraped_at)
+;;
+-- A task of the Gateway by its address; the id of any other is made from it.
+CREATE INDEX tasks_by_address ON tasks (url) WHERE source = 'gateway'

@@ -299,12 +299,12 @@ CREATE TABLE tasks (
     updated_at TEXT NOT NULL,
     completed_at TEXT,
     expires_at TEXT
-, proxy TEXT);
-INSERT INTO "tasks" VALUES('waits','cli','demo','XX','Juniper','P-waits','http://127.0.0.1:1/parcel/waits','{}','default',3,'pending',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL);
-INSERT INTO "tasks" VALUES('leased','cli','demo','XX','Juniper','P-leased','http://127.0.0.1:1/parcel/leased','{}','default',3,'processing',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL);
-INSERT INTO "tasks" VALUES('done','cli','demo','XX','Juniper','P-done','http://127.0.0.1:1/parcel/done','{}','default',3,'completed',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL);
-INSERT INTO "tasks" VALUES('failed','cli','demo','XX','Juniper','P-failed','http://127.0.0.1:1/parcel/failed','{}','default',3,'failed',1,0,'http_404',NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL);
-INSERT INTO "tasks" VALUES('read','cli','demo','XX','Juniper','P-read','http://127.0.0.1:1/parcel/read','{}','default',3,'pending',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL);
+, proxy TEXT, platform_learned INTEGER NOT NULL DEFAULT 0);
+INSERT INTO "tasks" VALUES('waits','cli','demo','XX','Juniper','P-waits','http://127.0.0.1:1/parcel/waits','{}','default',3,'pending',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL,0);
+INSERT INTO "tasks" VALUES('leased','cli','demo','XX','Juniper','P-leased','http://127.0.0.1:1/parcel/leased','{}','default',3,'processing',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL,0);
+INSERT INTO "tasks" VALUES('done','cli','demo','XX','Juniper','P-done','http://127.0.0.1:1/parcel/done','{}','default',3,'completed',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,0);
+INSERT INTO "tasks" VALUES('failed','cli','demo','XX','Juniper','P-failed','http://127.0.0.1:1/parcel/failed','{}','default',3,'failed',1,0,'http_404',NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,0);
+INSERT INTO "tasks" VALUES('read','cli','demo','XX','Juniper','P-read','http://127.0.0.1:1/parcel/read','{}','default',3,'pending',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL,0);
 CREATE TABLE turns (
     name TEXT NOT NULL PRIMARY KEY,
     holder TEXT NOT NULL,
@@ -554,6 +554,7 @@ SELECT rowid AS id, task_id, source, platform, state, county, parcel_id, url, ta
     attempts, reason, last_error, import_id, created_at, updated_at, completed_at
 FROM tasks;
 CREATE INDEX results_by_time ON results (scraped_at);
+CREATE INDEX tasks_by_address ON tasks (url) WHERE source = 'gateway';
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('outbox',9);
 INSERT INTO "sqlite_sequence" VALUES('audit',1);
