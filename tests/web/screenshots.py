@@ -88,7 +88,7 @@ def _wait() -> None:
 
 def _shoot(browser, target: Path, suffix: str, token: str, everything: bool) -> None:
     scheme, width = LOOKS[suffix]
-    page = browser.new_page(viewport={"width": width, "height": 820}, color_scheme=scheme)
+    page = browser.new_page(viewport={"width": width, "height": 1000}, color_scheme=scheme)
     page.goto(f"http://127.0.0.1:{PORT}/?token={token}")
 
     def first(path: str, link: str = "tbody th a") -> str:
@@ -106,7 +106,7 @@ def _shoot(browser, target: Path, suffix: str, token: str, everything: bool) -> 
     for name in views if everything else FEW:
         page.goto(f"http://127.0.0.1:{PORT}{views[name]}")
         page.wait_for_selector("#live-state:not(:text-matches('^not live'))", state="attached")
-        page.screenshot(path=str(target / f"{name}{suffix}.png"), full_page=True)
+        page.screenshot(path=str(target / f"{name}{suffix}.png"), full_page=width < 400)
     page.close()
 
 

@@ -34,7 +34,7 @@ PAGES = (
     f"/tasks/{COMPLETED}/page?origins=1", "/results", "/results?platform=demo", "/outbox", "/outbox/4", "/counties",
     COUNTY, "/imports", "/imports/1", "/audit", "/search?q=7-task", "/search",
     f"/act/tasks/retry?id={FAILED}", "/act/outbox/discard?state=parked&topic=upload_raw",
-    f"/act/counties/accept{COUNTY[7:]}", "/tasks/no-such",
+    f"/act/counties/accept{COUNTY[7:]}", "/tasks/no-such", f"/refusals?host={HOST}&reason=http_403",
 )  # fmt: skip
 #: What can be acted on and is not wholly inside the window, or is broken into a letter a line.
 OUTSIDE = """() => {
