@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 PROGRAM := $(VENV)/.program
 
 .DEFAULT_GOAL := help
-.PHONY: audit bandit docs help install program demo test check lint types format import up bench-import bench-migration bench-drain bench-outage bench-parse clean bench-looking bench-web screenshots year
+.PHONY: audit bandit docs help install program demo test check lint types format import up bench-import bench-migration bench-drain bench-outage bench-parse clean bench-looking bench-web browser-full screenshots year
 .PHONY: bench bench-flow-sites bench-growth bench-hosts bench-hostile fuzz
 .PHONY: chaos
 .PHONY: deps layers dev hooks site lint-containers man build test-minimum test-repeat
@@ -164,6 +164,9 @@ bench-looking: $(PROGRAM)  ## Seconds to the first line of every list, show and 
 
 bench-web: install  ## Measure the monitor at a million tasks and outbox rows
 	$(BIN)/python -m benchmarks.web
+
+browser-full: install  ## Two hundred clicks beside twenty tasks a second, and ten tabs for a minute (needs Chromium)
+	TAB_SECONDS=60 $(BIN)/python -m pytest tests/web/test_live.py
 
 screenshots: install  ## Make the pictures in docs/monitor again (needs Chromium)
 	$(BIN)/python -m tests.web.screenshots docs/monitor

@@ -309,6 +309,12 @@ class Settings:
         read_as.folder,
         "A folder with your own platforms: Python files, TOML or YAML definitions.",
     )
+    name: str | None = _setting(
+        "LIENWORKER_NAME",
+        None,
+        read_as.worker_id,
+        "What the monitor and `status` call this stack, where there are several.",
+    )
     web_host: str = _setting("LIENWORKER_WEB_HOST", "127.0.0.1", read_as.host, "Where the monitor listens.")
     web_port: int = _setting(
         "LIENWORKER_WEB_PORT", 5555, read_as.number(int, 0, 65535), "The monitor's port; 0 turns it off in `up`."

@@ -19,7 +19,6 @@ _MOST_ROWS = 8
 _OTHER_LINES, _TABLES = 14, 5
 
 if TYPE_CHECKING:
-    from lienworker.queries.health import Health
     from lienworker.settings import Settings
 
 _REPAIR_ROUNDS = 3
@@ -30,7 +29,6 @@ _REPAIR_ROUNDS = 3
 @json_option
 def status(watch: bool, as_json: bool) -> None:
     """Show the state of the data folder on one screen."""
-    from lienworker.queries.health import judge
     from lienworker.queries.overview import overview
     from lienworker.store.damage import confirmed_damage
 
@@ -38,13 +36,13 @@ def status(watch: bool, as_json: bool) -> None:
     folder = open_folder(settings)
     confirmed_damage(folder)  # a note that is wrong is removed, and said so
     while True:
-        facts = overview(settings, folder) | {"redis_trouble": _redis_trouble(settings)}
+        facts = overview(settings, folder)
         if as_json:
             print_json(facts)
         else:
             if watch:
                 click.clear()
-            _print_status(facts, judge(settings, facts), _rows_that_fit() if watch else _MOST_ROWS)
+            _print_status(facts, _rows_that_fit() if watch else _MOST_ROWS)
             echo("\n" + _pace_in_words(facts))
         if not watch:
             return
@@ -52,20 +50,6 @@ def status(watch: bool, as_json: bool) -> None:
             time.sleep(1)
         except KeyboardInterrupt:
             return
-
-
-def _redis_trouble(settings: Settings) -> list[str]:
-    """What is wrong with the operator's own Redis; a private one is the stack's to look after."""
-    from lienworker.broker import refuse_redis_away
-    from lienworker.errors import RedisAwayError
-
-    if not settings.redis_url:
-        return []
-    try:
-        refuse_redis_away(settings)
-    except RedisAwayError as problem:
-        return [str(problem).rstrip(".")]
-    return []
 
 
 def _pace_in_words(facts: dict[str, Any]) -> str:
@@ -91,12 +75,13 @@ def _and_more(n: int, most: int) -> None:
         echo(f"  and {n - most:,} more")
 
 
-def _print_status(facts: dict[str, Any], health: Health, most: int) -> None:
+def _print_status(facts: dict[str, Any], most: int) -> None:
     from lienworker.queries.formatting import cut
 
     colors = {"good": "green", "busy": "blue", "warn": "yellow", "bad": "red"}
-    echo(f"{facts['mode']}, {facts['data_dir']}: ", nl=False)
-    echo(f"{health.words}\n", color=colors[health.level])
+    named = f"{facts['name']}: " if facts["name"] else ""
+    echo(f"{named}{facts['mode']}, {facts['data_dir']}: ", nl=False)
+    echo(f"{facts['health']['words']}\n", color=colors[facts["health"]["level"]])
     for place in facts["drift"]:
         echo(f"{place['words']}: `lienworker reparse` after a fix, or `lienworker platforms accept --all`.\n")
     for name in ("tasks", "uploads"):

@@ -17,7 +17,7 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import DATABASE_TROUBLE, close, fact, set_fact, write
 from lienworker.errors import BusyError
 from lienworker.maintenance.clocks import forgive_clock_jumps
-from lienworker.maintenance.disk_limits import measure, remember_size, watch_disk
+from lienworker.maintenance.disk_limits import known_mb, measure, remember_size, watch_disk
 from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.maintenance.retention import Keep, Pace, purge
 from lienworker.outbox.clock_jumps import notice_clock_jump
@@ -59,12 +59,14 @@ class Chores:
             self._shown_until = show_undelivered(self.folder, self._shown_until)
 
     def record_disk_usage(self) -> None:
-        """Record how full the disk is, once a minute for all processes; fold old minutes into hours once an hour."""
+        """Record how full the disk is and how large we are, once a minute for all processes; fold once an hour."""
         minute = counts.this_minute()
         if minute == self._last_minute:
             return
         free_mb = shutil.disk_usage(self.folder.root).free // 1_000_000
         is_first = counts.record_level("disk_free_mb", "", free_mb)
+        if is_first and (data_mb := known_mb(self.folder)) is not None:
+            counts.record_level("data_mb", "", data_mb)
         self._last_minute = minute
         if is_first and minute % 60 == 0:
             counts.fold_old()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from lienworker.db.clock import rfc3339
 from lienworker.db.database import all_rows, dict_rows
+from lienworker.queries.chance import at_least, has_dropped
 from lienworker.queries.waiting import places_waiting
-from lienworker.store.history import paused_places
+from lienworker.steps.drift import rates
+from lienworker.store.counts import this_minute
+from lienworker.store.history import History, Place, history_of, paused_places
 from lienworker.store.pages import PAGE
 
 #: How many of a county's newest tasks or results are looked at.
@@ -16,6 +21,13 @@ WINDOW = 2_000
 _COUNTS = ("ended", "failed", "ended_now", "failed_now", "waiting")
 #: A county as it is listed: platform, state, name.
 Key = tuple[str, str, str]
+#: Tasks that ended last, and of each county the newest of them: what a county does now.
+_LAST_ENDED, _LAST_OF_COUNTY = 2_000, 100
+_DAY_MS = 86_400_000
+#: Counties that failed since yesterday whose own tasks are looked at, because none of them ended just now.
+_MOST_SUSPECTS, _SUSPECT = 5, 0.1
+#: What a person or a deadline ended says nothing about the county.
+_NOT_ITS_FAULT = ("cancelled", "expired")
 
 
 def counties(since_minute: int, limit: int = 500) -> list[dict[str, Any]]:
@@ -119,3 +131,104 @@ def median_ms(platform: str, county: str) -> int | None:
 def served_by_host() -> list[tuple[str, int, int]]:
     """Return each host with how often it served us, and how often not."""
     return all_rows("SELECT host, served, failed FROM hosts WHERE served > 0 OR failed > 0")
+
+
+# Counties in trouble, for the verdict: what ended last, by county, and fields that pages have lost.
+
+
+@dataclass(slots=True)
+class _Ended:
+    """What the newest tasks of a county came to."""
+
+    ended: int = 0
+    failed: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def take(self, status: str, reason: str | None, n: int = 1) -> None:
+        if status not in {"completed", "failed"} or reason in _NOT_ITS_FAULT:
+            return
+        self.ended += n
+        if status == "failed":
+            self.failed += n
+            self.reasons[reason or "unknown"] += n
+
+    def shown(self, place: Key) -> dict[str, Any]:
+        most = self.reasons.most_common(1)
+        named = dict(zip(("platform", "state", "county"), place, strict=True))
+        return {**named, "ended": self.ended, "failed": self.failed, "reason": most[0][0] if most else None}
+
+
+def failing_counties(now_ms: int) -> list[dict[str, Any]]:
+    """Return counties with failures of the last day: of how many newest pages, and for which reason most."""
+    lately = _ended_lately(now_ms)
+    for place in _suspects(lately):
+        lately[place] = _newest_of(place)
+    failing = [ended.shown(place) for place, ended in lately.items() if ended.failed]
+    return sorted(failing, key=lambda row: -int(row["failed"]))
+
+
+def _ended_lately(now_ms: int) -> dict[Key, _Ended]:
+    """Return what the last tasks that ended came to, by county, and no more than the newest of each."""
+    sql = (
+        "SELECT coalesce(platform, ''), coalesce(state, ''), coalesce(county, ''), status, reason FROM tasks"
+        " INDEXED BY tasks_by_end WHERE completed_at > ? ORDER BY completed_at DESC LIMIT ?"
+    )
+    found: dict[Key, _Ended] = {}
+    for platform, state, county, status, reason in all_rows(sql, (rfc3339(now_ms - _DAY_MS), _LAST_ENDED)):
+        ended = found.setdefault((platform, state, county), _Ended())
+        if ended.ended < _LAST_OF_COUNTY:
+            ended.take(status, reason)
+    return found
+
+
+def _suspects(seen: dict[Key, _Ended]) -> list[Key]:
+    """Return counties whose days say that they fail, though none of their tasks is among the last."""
+    yesterday = this_minute() // 1440 * 1440 - 1440
+    days: dict[Key, list[int]] = {}
+    sql = "SELECT key, sum(n) FROM rollups WHERE name = 'county' AND minute >= ? GROUP BY key"
+    for key, n in all_rows(sql, (yesterday,)):
+        platform, state, rest = key.split("|", 2)
+        county, status = rest.rsplit("|", 1)
+        counts = days.setdefault((platform, state, county), [0, 0])
+        counts[0] += n * (status == "failed")
+        counts[1] += n
+    failing = [
+        (failed, place) for place, (failed, n) in days.items() if at_least(failed, n) > 0.1 and place not in seen
+    ]
+    return [place for _, place in sorted(failing, reverse=True)[:_MOST_SUSPECTS]]
+
+
+def _newest_of(place: Key) -> _Ended:
+    """Return what the county's newest tasks are now: those that were retried since have another outcome."""
+    platform, state, county = place
+    sql = (
+        "SELECT status, reason, count(*) FROM"
+        f" (SELECT status, reason, platform, state FROM tasks WHERE county = ? ORDER BY rowid DESC LIMIT {WINDOW})"
+        " WHERE coalesce(platform, '') = ? AND coalesce(state, '') = ? GROUP BY 1, 2"
+    )
+    ended = _Ended()
+    for status, reason, n in all_rows(sql, (county, platform, state)):
+        ended.take(status, reason, n)
+    return ended
+
+
+def field_rates(history: History) -> list[dict[str, Any]]:
+    """Return the share of the newest pages that have each field beside their past, and whether it fell, surely."""
+    found = rates(history)
+    for rate in found:
+        before = (history.counts.get(rate["field"], 0), history.pages)
+        now = (round((rate["now"] or 0.0) * len(history.recent)), len(history.recent))
+        rate["fell"] = has_dropped(before, now)
+    return found
+
+
+def dropped_fields(now_ms: int) -> list[dict[str, Any]]:
+    """Return the fields that fell in counties whose pages were read in the last day and are not held already."""
+    dropped = []
+    for place in _ended_lately(now_ms):
+        platform, state, county = place
+        history = history_of(Place(platform, state, county, "")) if county else History()
+        if history.paused_at is None:
+            named = dict(zip(("platform", "state", "county"), place, strict=True))
+            dropped += [{**named, **rate} for rate in field_rates(history) if rate["fell"]]
+    return dropped

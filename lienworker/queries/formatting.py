@@ -108,3 +108,27 @@ def query(values: Mapping[str, Any], **more: Any) -> str:
 
 def topic(name: str) -> str:
     return _TOPICS.get(name, name)
+
+
+#: Fields whose numbers are names, not amounts.
+_NOT_AMOUNTS = ("year", "zip", "parcel", "number", "id", "book", "page", "code")
+
+
+def label(name: str) -> str:
+    """Return a field's name as a person would write it."""
+    return name.replace("_", " ").replace(".", ": ").capitalize()
+
+
+def value(found: Any, name: str = "") -> str:
+    """Return a value of a record as people read it: amounts with commas, yes and no, nothing for nothing."""
+    if found is None or found == "":
+        return ""
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    if isinstance(found, list):
+        return ", ".join(value(one, name) for one in found)
+    if isinstance(found, dict):
+        return "; ".join(f"{label(key)}: {value(one, key)}" for key, one in found.items())
+    if not isinstance(found, int | float) or any(part in _NOT_AMOUNTS for part in name.split("_")):
+        return str(found)
+    return f"{found:,.0f}" if found == int(found) else f"{found:,.2f}" if abs(found) >= 1 else f"{found:g}"

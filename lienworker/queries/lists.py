@@ -61,8 +61,10 @@ class Listing:
     looked_at_all: bool
 
 
-def list_tasks(wanted: TaskFilter, below: int = TOP, limit: int = PAGE) -> Listing:
-    listing = _Walk(_TASKS, _TASK_COLUMNS, wanted).page(below, limit)
+def list_tasks(wanted: TaskFilter, below: int = TOP, limit: int = PAGE, *, oldest_first: bool = False) -> Listing:
+    """Return a page of tasks; with `oldest_first`, `below` is the rowid behind which it begins."""
+    start = None if below == TOP else below
+    listing = _Walk(_TASKS, _TASK_COLUMNS, wanted, oldest_first).page(start, limit)
     return _with_direct_hits(listing, wanted, below)
 
 
@@ -104,6 +106,15 @@ def task_ids(wanted: TaskFilter, statuses: Sequence[str]) -> list[str]:
     condition, values = _Walk(_TASKS, "", wanted).condition()
     sql = f"SELECT task_id FROM tasks WHERE {condition} AND status IN (SELECT value FROM json_each(?)) ORDER BY rowid"
     return [row[0] for row in all_rows(sql, (*values, json.dumps(list(statuses))))]
+
+
+def ids_with_status(ids: Sequence[str], statuses: Sequence[str]) -> list[str]:
+    """Return those of the given tasks that have one of these statuses."""
+    sql = (
+        "SELECT task_id FROM tasks WHERE task_id IN (SELECT value FROM json_each(?))"
+        " AND status IN (SELECT value FROM json_each(?)) ORDER BY rowid"
+    )
+    return [row[0] for row in all_rows(sql, (json.dumps(list(ids)), json.dumps(list(statuses))))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from peewee import fn
@@ -9,8 +10,9 @@ from peewee import fn
 from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.models import Backlog, Host, dicts, tuples
-from lienworker.queries.health import facts_of
+from lienworker.queries.health import judge
 from lienworker.queries.lists import failures_by_reason
+from lienworker.queries.snapshot import facts_of
 from lienworker.queries.waiting import backlog
 from lienworker.settings import Settings
 from lienworker.store.tasks import QUEUES
@@ -18,7 +20,10 @@ from lienworker.store.tasks import QUEUES
 
 def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
     """Return the overview, counted from tallies, so that it costs the same at a million tasks."""
+    facts = facts_of(settings, folder)
     return {
+        "health": asdict(judge(settings, facts)),
+        "name": settings.name,
         "mode": settings.mode,
         "at": rfc3339(),
         "data_dir": str(folder.root),
@@ -26,7 +31,7 @@ def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
         "failures": failures_by_reason(),
         "hosts": busy_hosts(),
         "backlog": backlog(),
-        **facts_of(folder),
+        **facts,
     }
 
 

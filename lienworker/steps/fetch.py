@@ -56,6 +56,7 @@ from lienworker.store import tasks
 from lienworker.store.damage import is_lost
 from lienworker.store.pages import PAGE, PageRecord, file_is_back, page_behind_result, pages_of, save_page
 from lienworker.store.raw_files import PageKey, WrittenPage, put_in_place, write_aside
+from lienworker.store.refusals import record_refusal
 from lienworker.store.results import confirm_result
 
 #: How long one message may run before others get their turn, s.
@@ -557,6 +558,8 @@ def _store_failure(retries: RetryPolicy, row: Claimed, failed: FetchFailed) -> N
         pacing.record_host_failure(row.host, now, failed.reason, failed.retry_after)
     else:
         pacing.record_host_answer(row.host, now)
+    if failed.body:
+        record_refusal(row.host, failed.reason, row.url, failed.status, failed.body)
     decision = retries.after(row.attempts + 1, retryable=failed.retryable)
     if isinstance(decision, TryAgain):
         try_again(row, decision.after_ms, failed.reason, failed.detail)

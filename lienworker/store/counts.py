@@ -133,7 +133,7 @@ def _fold(target: str, before: int, which: str) -> None:
     # A level is not a sum: the one recorded on the full hour stands for the hour.
     execute(
         f"INSERT INTO rollups SELECT name, key, {target}, sum(n), sum(total) FROM rollups"
-        f" WHERE {condition} AND name <> 'disk_free_mb' GROUP BY 1, 2, 3"
+        f" WHERE {condition} AND name NOT IN ('disk_free_mb', 'data_mb') GROUP BY 1, 2, 3"
         " ON CONFLICT DO UPDATE SET n = n + excluded.n, total = total + excluded.total",
         (before,),
     )

@@ -81,6 +81,8 @@ class PageFilter:
     platform: str | None = None
     county: str | None = None
     since: str | None = None
+    #: No more than this many, the newest; for a trial.
+    newest: int | None = None
 
     def in_words(self) -> str:
         said = [f"{name}={value}" for name in ("platform", "county", "since") if (value := getattr(self, name))]
@@ -89,6 +91,7 @@ class PageFilter:
 
 def tasks_with_pages(wanted: PageFilter) -> list[str]:
     """Return tasks that have ended with a stored page: completed ones, and those that failed because of their page."""
+    order = "t.task_id" if wanted.newest is None else "coalesce(r.fetched_at, t.updated_at) DESC"
     sql = (
         "SELECT t.task_id FROM tasks t LEFT JOIN results r ON r.task_id = t.task_id WHERE"
         " (r.task_id IS NOT NULL AND t.status = 'completed' OR t.status = 'failed' AND EXISTS ("
@@ -97,7 +100,7 @@ def tasks_with_pages(wanted: PageFilter) -> list[str]:
         "  AND p.generation = CASE t.status WHEN 'completed' THEN r.generation ELSE t.generation END)"
         " AND (? IS NULL OR coalesce(r.platform, iif(t.platform_learned, NULL, t.platform), '') IN (?, ''))"
         " AND (? IS NULL OR coalesce(r.county, t.county) = ? COLLATE NOCASE)"
-        " AND (? IS NULL OR coalesce(r.fetched_at, t.updated_at) >= ?) ORDER BY t.task_id"
+        f" AND (? IS NULL OR coalesce(r.fetched_at, t.updated_at) >= ?) ORDER BY {order} LIMIT ?"
     )
     pairs = [value for value in (wanted.platform, wanted.county, wanted.since) for _ in (0, 1)]
-    return [row[0] for row in all_rows(sql, pairs)]
+    return [row[0] for row in all_rows(sql, (*pairs, -1 if wanted.newest is None else wanted.newest))]

@@ -11,13 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lienworker.operator import rows
+from lienworker.operator.reparse import Reparse
 from lienworker.operator.rows import STATES_OF, RowFilter, find_ids, ids_for, left_out_by
 from lienworker.operator.tasks import cancel_tasks, retry_tasks
 from lienworker.outbox.pauses import set_pause_by_hand
-from lienworker.queries.lists import task_ids
+from lienworker.platforms import registry_with
+from lienworker.queries.lists import ids_with_status, task_ids
 from lienworker.queries.outbox import count_aside
 from lienworker.queries.row import row_story
+from lienworker.steps.drift import accept_places
 from lienworker.store import audit as records
+from lienworker.store.history import paused_places
+from lienworker.store.runs import PageFilter, tasks_with_pages
+from lienworker.text_safety import plural
 from lienworker.web import tasks
 from lienworker.web.outbox import NO_UPLOAD, TOPICS, wanted_of
 from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question
@@ -34,6 +40,7 @@ class Meant:
     words: str
     warning: str
     do: Callable[[], int]
+    is_audited: bool = True
 
 
 _ROW_VERBS: dict[str, tuple[Callable[[Sequence[int], str], int], str]] = {
@@ -52,6 +59,12 @@ _LEFT_OUT = {
     "release": "This stack is standalone and sends nothing on its own: `lienworker outbox replay` does it.",
 }
 _LANES = ("intake", "fetch", "upload")
+_ACCEPT = (
+    "Its pages are taken as right: what was held is fetched and sent, and what is usual there is learned anew. After a"
+    " fix of the parser, read the stored pages again instead."
+)
+#: Stored pages that are read for a trial: as many as the drift guard looks at.
+_TRIAL = 20
 
 
 def meant(place: Place, question: Question) -> Meant:
@@ -60,6 +73,8 @@ def meant(place: Place, question: Question) -> Meant:
         return _rows(place, verb, question)
     if kind == "tasks" and verb in {"retry", "cancel"}:
         return _tasks(verb, question)
+    if kind == "counties" and verb in {"accept", "reparse"}:
+        return _county(place, verb, question)
     if kind == "lanes" and verb in {"pause", "resume"}:
         return _lanes(verb, question)
     raise NotThereError("There is no such action.")
@@ -110,12 +125,11 @@ def _row_filter(question: Question) -> RowFilter:
 
 def _tasks(verb: str, question: Question) -> Meant:
     statuses = ("failed", "expired") if verb == "retry" else ("pending", "processing")
-    one = question.text("id")
     wanted = tasks.filter_of(question)
-    if one is None and wanted.is_empty:
-        raise CannotError("Say which tasks: one, or those of a filter.")
-    ids = [one] if one else task_ids(wanted, statuses)
-    words = f"id {one}" if one else wanted.in_words()
+    if not question.ids and wanted.is_empty:
+        raise CannotError("Say which tasks: choose some in the list, or use a filter.")
+    ids = ids_with_status(question.ids, statuses) if question.ids else task_ids(wanted, statuses)
+    words = _in_words(question.ids) if question.ids else wanted.in_words()
     act = retry_tasks if verb == "retry" else cancel_tasks
     warning = (
         "Their pages are fetched again."
@@ -123,6 +137,35 @@ def _tasks(verb: str, question: Question) -> Meant:
         else "They end as failed, reason `cancelled`. What a worker holds is left alone."
     )
     return Meant(len(ids), "task", words, warning, lambda: act(ids, _FROM_HERE + words).changed)
+
+
+def _in_words(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+    return f"id {', '.join(ids[:3])}{more}"
+
+
+def _county(place: Place, verb: str, question: Question) -> Meant:
+    """Release what the drift guard holds of a county: its pages are right, or its parser was fixed."""
+    platform, county = question.text("platform"), question.text("county")
+    key = (platform, (county or "").lower())
+    held = [one for one in paused_places() if (one["platform"], one["county"].lower()) == key]
+    if not held:
+        raise CannotError("The drift guard does not hold this county (any more).")
+    words = f"{platform}, {county}"
+    if verb == "accept":
+        return Meant(len(held), "place", words, _ACCEPT, lambda: len(accept_places(platform, county)))
+    registry, wanted = registry_with(place.settings.platforms_folder), PageFilter(platform, county)
+    trial = Reparse(place.folder, registry, replace(wanted, newest=_TRIAL), dry_run=True).work()
+    warning = (
+        f"A trial with the newest {trial.pages} stored pages: {trial.changed} would change, {trial.unchanged} would"
+        f" not, {trial.failed} cannot be read. Nothing is fetched. If its newest pages are complete again, the county"
+        " goes on; otherwise it stays held."
+    )
+
+    def do() -> int:
+        return Reparse(place.folder, registry, wanted).work().pages
+
+    return Meant(len(tasks_with_pages(wanted)), "stored page", words, warning, do, is_audited=False)
 
 
 def _lanes(verb: str, question: Question) -> Meant:
@@ -148,8 +191,9 @@ def confirm(place: Place, question: Question, again: bool = False) -> Page:
         "n": chosen.n,
         "noun": chosen.noun,
         "words": chosen.words,
-        "warning": chosen.warning,
-        "fields": {name: value for name, value in question.query.items() if name not in {"csrf", "n", "back"}},
+        "warning": chosen.warning + (" It will be in the audit." if chosen.is_audited else ""),
+        "fields": {name: value for name, value in question.query.items() if name not in {"csrf", "n", "back", "id"}},
+        "ids": question.ids,
         "back": question.query["back"],
         "again": again,
     }
@@ -162,8 +206,8 @@ def perform(place: Place, question: Question) -> tuple[str, str] | Page:
     if chosen.n > question.number("n", 0):
         return confirm(place, question, again=True)
     n = chosen.do()
-    noun = chosen.noun if n == 1 else chosen.noun + "s"
-    return question.query["back"], f"{question.params['verb']}: {n:,} {noun}"
+    noun = plural(n, chosen.noun)
+    return question.query["back"], f"{question.params['verb']}: {noun}"
 
 
 _SHOWN = 200

@@ -7,14 +7,15 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from importlib import resources
 
 from aiohttp import web
 
 from lienworker.db.database import close
 from lienworker.parent_watch import LIFELINE_FD, watch_supervisor
-from lienworker.queries.health import Health, readiness
+from lienworker.queries.health import Health, judge
+from lienworker.queries.snapshot import facts_of
 from lienworker.web import (
     actions,
     counties,
@@ -25,15 +26,16 @@ from lienworker.web import (
     overview,
     rawpage,
     results,
+    search,
     tasks,
 )
 from lienworker.web.door import AcceptErrorHandler, Door, listen
-from lienworker.web.forms import form_of
+from lienworker.web.forms import fields_of
 from lienworker.web.guard import Guard
 from lienworker.web.live import Live
 from lienworker.web.names import Names
 from lienworker.web.pages import Page, Place, Question, View
-from lienworker.web.server import ACTION_SECONDS, BadRequestFilter, Server, paths_of
+from lienworker.web.server import ACTION_SECONDS, RECOGNIZED, BadRequestFilter, Server, paths_of
 
 #: For people, and under /api for machines.
 VIEWS: dict[str, View] = {
@@ -46,9 +48,16 @@ VIEWS: dict[str, View] = {
     "/counties": counties.counties,
     "/county": counties.county,
     "/imports": imports.imports,
+    r"/imports/{import_id:[0-9]{1,18}}": imports.one_import,
     "/audit": actions.audit,
+    "/search": search.search,
+    "/refusals": overview.refusals_of,
 }
-_STATIC = {"style.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_STATIC = {
+    "style.css": "text/css",
+    "icon.svg": "image/svg+xml",
+    **dict.fromkeys(("idiomorph.js", "times.js", "live.js", "stream.js", "drop.js", "search.js"), "text/javascript"),
+}
 #: An idle connection of an authenticated visitor is closed after this many seconds, with half a request or none on it.
 _IDLE_SECONDS = 75.0
 #: How long a response waits for the rest of a body that nobody wanted, s.
@@ -112,9 +121,11 @@ def _add_machines(server: Server, app: web.Application) -> None:
     async def healthz(_request: web.Request) -> web.StreamResponse:
         return web.Response(text="alive\n")
 
-    async def readyz(_request: web.Request) -> web.StreamResponse:
+    async def readyz(request: web.Request) -> web.StreamResponse:
         verdict = await ready.verdict()
-        return web.Response(text=verdict.words + "\n", status=200 if verdict.level == "good" else 503)
+        # It is open to all: counties and hosts are named only to those who have the token.
+        text = f"{verdict.level}: {verdict.words}\n" if request[RECOGNIZED] else f"{verdict.level}\n"
+        return web.Response(text=text, status=503 if verdict.level == "bad" else 200)
 
     async def prometheus(_request: web.Request) -> web.StreamResponse:
         text = await server.call(metrics.metrics, server.place, names)
@@ -126,7 +137,7 @@ def _add_machines(server: Server, app: web.Application) -> None:
 
 
 class Ready:
-    """Whether progress is being made: one query a second, however many ask."""
+    """The verdict for machines, the same that the overview shows: one look a second, however many ask."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -137,23 +148,30 @@ class Ready:
         async with self._turn:
             now = asyncio.get_running_loop().time()
             if self._last is None or now - self._last[0] > _READY_SECONDS:
-                self._last = now, await self._server.call(readiness, self._server.place.folder)
+                self._last = now, await self._server.call(_verdict, self._server.place)
             return self._last[1]
+
+
+def _verdict(place: Place) -> Health:
+    return judge(place.settings, facts_of(place.settings, place.folder))
 
 
 def _add_actions(server: Server, app: web.Application) -> None:
     under_way: set[asyncio.Task[tuple[str, str] | Page]] = set()
 
-    def asked(request: web.Request, values: Mapping[str, str]) -> Question:
+    def asked(request: web.Request, fields: Iterable[tuple[str, str]]) -> Question:
         """Return what to do, and what to show then: `back` is a page of ours, whatever the visitor wrote."""
-        return Question(dict(request.match_info), {**values, "back": server.own_path(values.get("back", "/"))})
+        given = list(fields)
+        values = dict(given)
+        chosen = tuple(value for name, value in given if name == "id")
+        return Question(dict(request.match_info), {**values, "back": server.own_path(values.get("back", "/"))}, chosen)
 
     async def ask(request: web.Request) -> web.StreamResponse:
-        return server.html(await server.call(actions.confirm, server.place, asked(request, request.query)))
+        return server.html(await server.call(actions.confirm, server.place, asked(request, request.query.items())))
 
     async def act(request: web.Request) -> web.StreamResponse:
         """Do the action; a long one continues in the background, and the audit shows its outcome."""
-        question = asked(request, await form_of(request))
+        question = asked(request, await fields_of(request))
         doing = asyncio.create_task(server.call(actions.perform, server.place, question))
         under_way.add(doing)
         doing.add_done_callback(under_way.discard)

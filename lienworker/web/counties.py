@@ -7,17 +7,17 @@ from typing import Any
 from lienworker.db.clock import now_ms
 from lienworker.hostnames import host_of
 from lienworker.queries import counties as store
-from lienworker.steps.drift import rates
+from lienworker.queries.chance import at_least
+from lienworker.queries.health import FAILS, TROUBLED
 from lienworker.store.counts import this_minute
 from lienworker.store.history import History, history_of
 from lienworker.store.history import Place as CountyPlace
 from lienworker.web.pages import NotThereError, Page, Place, Question
+from lienworker.web.results import HAS_EXCEL
 
 _LATELY = 24 * 60
 #: How many counties' hosts are looked up for the list.
 _SHOWN = 100
-#: A field that this many fewer pages have than before stands out.
-_DROP = 0.1
 
 
 def counties(place: Place, question: Question) -> Page:
@@ -27,7 +27,7 @@ def counties(place: Place, question: Question) -> Page:
     for row in rows[:_SHOWN]:
         row |= _success(row) | _host(place, row["platform"], row["county"])
         row["median_ms"] = store.median_ms(row["platform"], row["county"])
-        row["fell"] = [rate for rate in _fields(_history(row)) if rate["fell"]]
+        row["fell"] = [rate for rate in store.field_rates(_history(row)) if rate["fell"]]
     return Page("counties.html", "Counties", {"rows": rows[:_SHOWN], "n": len(rows), "text": text})
 
 
@@ -43,9 +43,10 @@ def county(place: Place, question: Question) -> Page:
     facts = {
         "row": row,
         "median_ms": store.median_ms(platform, name),
-        "fields": _fields(history),
+        "fields": store.field_rates(history),
         "pages": {"now": len(history.recent), "before": history.pages},
         "sample_task": history.sample_task,
+        "has_excel": HAS_EXCEL,
         "failures": store.samples_of_failures(platform, name),
     }
     return Page("county.html", f"{name or 'No county'} ({platform or 'no platform'})", facts)
@@ -56,22 +57,15 @@ def _history(row: dict[str, Any]) -> History:
     return history_of(CountyPlace(row["platform"], row["state"], row["county"] or None, row["host"] or ""))
 
 
-def _fields(history: History) -> list[dict[str, Any]]:
-    """Return the share of the newest pages that have each field, compared with their own past."""
-    found = rates(history)
-    for rate in found:
-        known = rate["before"] is not None and rate["now"] is not None
-        rate["fell"] = known and rate["before"] - rate["now"] >= _DROP
-    return found
-
-
 def _success(row: dict[str, Any]) -> dict[str, Any]:
     def rate(ended: int, failed: int) -> float | None:
         return (ended - failed) / ended if ended else None
 
+    fails = at_least(row["failed_now"], row["ended_now"])
     return {
         "success": rate(row["ended"], row["failed"]),
         "success_now": rate(row["ended_now"], row["failed_now"]),
+        "trouble": "bad" if fails > FAILS else "warn" if fails > TROUBLED else "no",
     }
 
 

@@ -11,11 +11,16 @@ from aiohttp import web
 _FORM_BYTES = 64_000
 _FORM_FIELDS = 100
 _BODY_SECONDS = 10.0
-_FORM: web.RequestKey[dict[str, str]] = web.RequestKey("form", dict)
+_FORM: web.RequestKey[list[tuple[str, str]]] = web.RequestKey("form", list)
 
 
 async def form_of(request: web.Request, most: int = _FORM_BYTES) -> dict[str, str]:
-    """Return a form's fields; an invalid form is the visitor's fault."""
+    """Return a form's fields; of those with the same name, the last."""
+    return dict(await fields_of(request, most))
+
+
+async def fields_of(request: web.Request, most: int = _FORM_BYTES) -> list[tuple[str, str]]:
+    """Return all fields of a form in their order; an invalid form is the visitor's fault."""
     if _FORM not in request:
         request[_FORM] = _fields(request, await _body_of(request, most))
     return request[_FORM]
@@ -39,10 +44,10 @@ async def _body_of(request: web.Request, most: int) -> bytes:
     return bytes(body)
 
 
-def _fields(request: web.Request, body: bytes) -> dict[str, str]:
+def _fields(request: web.Request, body: bytes) -> list[tuple[str, str]]:
     if request.content_type != "application/x-www-form-urlencoded":
         raise web.HTTPBadRequest(reason="This is not a form")
     try:
-        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FORM_FIELDS))
+        return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FORM_FIELDS)
     except ValueError:
         raise web.HTTPBadRequest(reason="The form cannot be read") from None

@@ -20,8 +20,11 @@ from lienworker.intake.rows import plain_name
 from lienworker.maintenance.disk_limits import refuse_new_work, watch_import
 from lienworker.platforms import registry_with
 from lienworker.steps.import_file import How, Importer
+from lienworker.store.counts import failures, import_counts
+from lienworker.store.imports import import_numbered
 from lienworker.store.imports import imports as all_imports
 from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question
+from lienworker.web.results import HAS_EXCEL
 from lienworker.web.server import Server
 
 _SHOWN = 100
@@ -35,16 +38,42 @@ logger = logging.getLogger(__name__)
 
 
 def imports(_place: Place, _question: Question) -> Page:
-    rows = all_imports(_SHOWN)
-    for row in rows:
-        row["name"] = Path(row["name"]).name
-        row["rejects_path"] = Path(row["rejects_path"]).name if row["rejects_path"] else None
-    return Page("imports.html", "Imports", {"rows": rows})
+    return Page("imports.html", "Imports", {"rows": [_shown(row) for row in all_imports(_SHOWN)]})
+
+
+def one_import(_place: Place, question: Question) -> Page:
+    """Return the page of one import: how far its tasks are, and why some failed."""
+    number = int(question.params["import_id"])
+    found = import_numbered(number)
+    if found is None:
+        raise NotThereError(f"There is no import {number}.")
+    facts = {
+        "row": _shown(found),
+        "tasks": import_counts(number),
+        "failures": [{"reason": reason, "n": n, "sample": sample} for reason, n, sample in failures(number)],
+        "has_excel": HAS_EXCEL,
+    }
+    return Page("import.html", f"Import {number}", facts)
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Return an import with what became of its tasks: in words, and as the share that has ended."""
+    counts = import_counts(row["id"])
+    n = sum(counts.values())
+    left = counts["pending"] + counts["processing"]
+    said = [f"{number:,} {status}" for status, number in counts.items() if number]
+    return {
+        **row,
+        "name": Path(row["name"]).name,
+        "rejects_path": Path(row["rejects_path"]).name if row["rejects_path"] else None,
+        "share": (n - left) / n if n else None,
+        "outcome": ", ".join(said) or "no new tasks",
+    }
 
 
 def rejects_file(place: Place, import_id: int) -> Path:
     """Return the file of an import's rejects in its current folder: a restored folder is rarely at the same path."""
-    found = next((row for row in all_imports(100_000) if row["id"] == import_id), None)
+    found = import_numbered(import_id)
     path = place.folder.rejects / Path(found["rejects_path"]).name if found and found["rejects_path"] else None
     if path is None or not path.is_file():
         raise NotThereError("This import has no rejects file (any more).")

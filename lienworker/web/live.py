@@ -1,13 +1,15 @@
 """The live stream: tells open pages that there is something new, so that they reload.
 
 There is one query a second for all visitors together, and none without visitors. SQLite itself says whether anything
-was written; only then the tallies are read. So an idle stream costs next to nothing.
+was written; only then the tallies are read. Each look is followed by `beat`, if by nothing else: a page that has not
+heard one for three seconds says that it is not live.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,11 +25,34 @@ _LOOK_SECONDS = 1.0
 _TICK_SECONDS = 15
 
 
+class Listener:
+    """One open stream: what it is to be told next."""
+
+    def __init__(self) -> None:
+        self._told = asyncio.Event()
+        self._is_news = False
+        self._ticked = time.monotonic()
+
+    def tell(self, *, is_news: bool) -> None:
+        self._is_news |= is_news
+        self._told.set()
+
+    async def next(self) -> str:
+        """Wait for the next look; return the name of its event."""
+        await self._told.wait()
+        self._told.clear()
+        is_news, self._is_news = self._is_news, False
+        if not is_news and time.monotonic() - self._ticked < _TICK_SECONDS:
+            return "beat"
+        self._ticked = time.monotonic()
+        return "news" if is_news else "tick"
+
+
 class Live:
     """All listeners, and the one query that serves them."""
 
     def __init__(self) -> None:
-        self._listeners: set[asyncio.Event] = set()
+        self._listeners: set[Listener] = set()
         self._task: asyncio.Task[None] | None = None
         # `data_version` is a connection's own view: always the same thread, so always the same connection.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="live")
@@ -45,15 +70,16 @@ class Live:
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
         while self._listeners:
+            # Without a database there is no beat: what pages show may be old then.
             with contextlib.suppress(*DATABASE_TROUBLE):
-                if await loop.run_in_executor(self._thread, self._look):
-                    for listener in self._listeners:
-                        listener.set()
+                is_news = await loop.run_in_executor(self._thread, self._look)
+                for listener in self._listeners:
+                    listener.tell(is_news=is_news)
             await asyncio.sleep(_LOOK_SECONDS)
 
     @contextlib.asynccontextmanager
-    async def listening(self) -> AsyncIterator[asyncio.Event]:
-        listener = asyncio.Event()
+    async def listening(self) -> AsyncIterator[Listener]:
+        listener = Listener()
         self._listeners.add(listener)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._watch())
@@ -66,11 +92,10 @@ class Live:
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
         await response.write(b"retry: 2000\nevent: hello\ndata: 1\n\n")
-        async with self.listening() as news:
+        async with self.listening() as listener:
             with contextlib.suppress(ConnectionError):
                 while True:
-                    name = await _next(news)
-                    await response.write(f"event: {name}\ndata: 1\n\n".encode())
+                    await response.write(f"event: {await listener.next()}\ndata: 1\n\n".encode())
         return response
 
     async def stop(self) -> None:
@@ -78,12 +103,3 @@ class Live:
             self._task.cancel()
         self._thread.submit(close)
         self._thread.shutdown()
-
-
-async def _next(news: asyncio.Event) -> str:
-    try:
-        await asyncio.wait_for(news.wait(), _TICK_SECONDS)
-    except TimeoutError:
-        return "tick"
-    news.clear()
-    return "news"

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from lienworker.outbox.breaker import breakers
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.queries.counties import served_by_host
-from lienworker.queries.health import facts_of
 from lienworker.queries.outbox import lanes
+from lienworker.queries.snapshot import facts_of
 from lienworker.queries.waiting import oldest_by_topic
 from lienworker.store.counts import sums, this_minute
 from lienworker.web.names import OTHER, Names
@@ -32,7 +32,7 @@ def metrics(place: Place, names: Names) -> str:
 
 
 def _lines(place: Place, names: Names) -> Iterator[str]:
-    facts = facts_of(place.folder)
+    facts = facts_of(place.settings, place.folder)
     yield from _gauge("tasks", "Tasks by status.", facts["tasks"], "status")
     yield from _gauge("outbox_rows", "Outbox rows by topic and state.", _outbox(), "topic", "state")
     ages = {topic: minutes * 60 for topic, minutes in oldest_by_topic(this_minute()).items()}

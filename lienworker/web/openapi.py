@@ -39,14 +39,14 @@ def document() -> dict[str, Any]:
         "/api/tasks": _get(
             "A page of tasks; `more` is the next `below`, null at the end",
             {**listing, "counts": _OBJECT},
-            query=_filters(tasks.FILTERS),
+            query=_filters((*tasks.FILTERS, "import_id", "sort")),
         ),
         "/api/tasks/{task_id}": _get(
             "One task with its whole history",
             {"task": _OBJECT, "steps": _LIST, "attempts": _LIST, "pages": _LIST, "result": _NULLABLE_OBJECT},
             path={"task_id": {"type": "string", "minLength": 1, "pattern": "^[^/]+$"}},
         ),
-        "/api/results": _get("A page of results", listing, query=_filters(results.FILTERS)),
+        "/api/results": _get("A page of results", listing, query=_filters((*results.FILTERS, "import_id"))),
         "/api/outbox": _get(
             "Lanes, breakers, what is set aside, and a page of rows",
             {**listing, "lanes": _LIST, "breakers": _LIST, "parked": _LIST, "held": _LIST},
@@ -64,7 +64,22 @@ def document() -> dict[str, Any]:
             query=dict.fromkeys(("platform", "state", "county"), _TEXT),
         ),
         "/api/imports": _get("Imports", {"rows": _LIST}),
+        "/api/imports/{import_id}": _get(
+            "One import: how far its tasks are, and why some failed",
+            {"row": _OBJECT, "tasks": _OBJECT, "failures": _LIST},
+            path={"import_id": {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}},
+        ),
         "/api/audit": _get("Who did what by hand", {"rows": _LIST}),
+        "/api/search": _get(
+            "Tasks whose ids begin with `q` or whose address it is; without `brief` also results that say it",
+            {"q": _TEXT, "tasks": _LIST},
+            query={"q": _TEXT, "brief": _TEXT},
+        ),
+        "/api/refusals": _get(
+            "The last pages on which a site refused us",
+            {"host": _TEXT, "reason": _TEXT, "pages": _LIST},
+            query={"host": _TEXT, "reason": _TEXT},
+        ),
         "/api/openapi.json": _get("This description", {"openapi": _TEXT, "paths": _OBJECT}),
     }
     return {

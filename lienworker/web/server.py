@@ -18,6 +18,7 @@ from aiohttp.typedefs import Handler
 from yarl import URL
 
 from lienworker import __version__
+from lienworker.db.clock import now_ms
 from lienworker.db.database import DATABASE_TROUBLE, close
 from lienworker.errors import STORAGE_FAULTS, LienworkerError
 from lienworker.text_safety import redacted, without_passwords
@@ -37,6 +38,9 @@ _WAIT = "Too many wrong tokens. Wait a minute; the link that `lienworker web --a
 
 #: Characters with a meaning in an address; all others are percent-encoded.
 _IN_ADDRESSES = "/?#&=%+:;,@!$'()*~"
+
+#: Whether a request has the token: what is open to all says less without it.
+RECOGNIZED: web.RequestKey[bool] = web.RequestKey("recognized", bool)
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +73,9 @@ class Server:
             version=__version__,
             read_only=self.place.read_only,
             mode=self.place.settings.mode,
+            stack_name=self.place.settings.name,
             csrf=self.guard.csrf,
+            now=now_ms(),
             said=said,
         )
 
@@ -110,11 +116,12 @@ class Server:
         @web.middleware
         async def judge(request: web.Request, handler: Handler) -> web.StreamResponse:
             verdict = self.guard.credentials(request)
-            if verdict is Verdict.RIGHT:
+            request[RECOGNIZED] = verdict is Verdict.RIGHT
+            if request[RECOGNIZED]:
                 self.door.recognize(request.transport)
             response = await self._answered(request, handler, verdict)
             if not response.prepared:
-                _finish(request, response, keep_open=verdict is Verdict.RIGHT)
+                _finish(request, response, keep_open=request[RECOGNIZED])
             return response
 
         return judge  # type: ignore[return-value]

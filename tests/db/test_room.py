@@ -81,7 +81,9 @@ def _content(path: Path) -> dict[str, list[Any]]:
         for table, has_no_rowid in tables.fetchall():
             if table in ("sessions", "unsafe_posts"):
                 continue
-            added = "('part', 'doubts', 'ranges', 'position', 'sent_name', 'flow_width', 'requests', 'platform_learned')"
+            added = (
+                "('part', 'doubts', 'ranges', 'position', 'sent_name', 'flow_width', 'requests', 'platform_learned')"
+            )
             names = connection.execute(f"SELECT name FROM pragma_table_info(?) WHERE name NOT IN {added}", (table,))
             columns = ", ".join(f'"{name}"' for (name,) in names)
             order = "1, 2" if has_no_rowid else "rowid"

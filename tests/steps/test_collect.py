@@ -21,7 +21,8 @@ from lienworker.hubs.gateway.work import parse_work
 from lienworker.outbox.outcomes import configure
 from lienworker.outbox.pauses import set_pause_by_hand
 from lienworker.platforms import default_registry
-from lienworker.queries.health import facts_of, judge
+from lienworker.queries.health import judge
+from lienworker.queries.snapshot import facts_of
 from lienworker.steps.collect import NEXT_POLL, take_work
 from lienworker.store.tasks import task
 from lienworker.testing.county.site import DemoSite
@@ -243,7 +244,7 @@ def test_what_can_never_be_sent_takes_up_no_room(tmp_path: Path, gateway: Refere
 
 
 def health_words(here: Desk) -> str:
-    return judge(here.runtime.settings, facts_of(here.runtime.folder)).words
+    return judge(here.runtime.settings, facts_of(here.runtime.settings, here.runtime.folder)).words
 
 
 def test_a_worker_has_the_same_name_after_a_restart(tmp_path: Path, gateway: ReferenceGateway) -> None:

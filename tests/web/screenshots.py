@@ -23,12 +23,18 @@ VIEWS = {
     "counties": "/counties",
     "county": "/county?platform=demo&state=XX&county=Juniper",
     "imports": "/imports",
+    "import": "/imports/1",
     "audit": "/audit",
+    "search": "/search?q=12-341-00000",
+    "confirm": "/act/tasks/retry?status=failed&back=/tasks",
 }
+#: What is shown in narrower windows and in the dark; with `--all` everything is.
+FEW = ("overview", "tasks", "result")
+LOOKS = {"": ("light", 1440), "-dark": ("dark", 1440), "-1024": ("light", 1024), "-380": ("light", 380)}
 PORT = 5619
 
 
-def main(target: Path) -> None:
+def main(target: Path, *, everything: bool) -> None:
     path = chromium_path()
     if path is None:
         sys.exit("Chromium is needed: apt-get install chromium")
@@ -42,7 +48,7 @@ def main(target: Path) -> None:
                 node.cli("import", write_list(Path(folder) / "juniper-more.jsonl", site.parcels(900, 300)))
                 node.cli("pause", "--intake")
                 node.cli("resume", "--intake")
-                _shoot_all(node, target, path)
+                _shoot_all(node, target, path, everything)
 
 
 @contextmanager
@@ -57,13 +63,14 @@ def _stack(node: Node) -> Iterator[None]:
         stack.communicate(timeout=60)
 
 
-def _shoot_all(node: Node, target: Path, path: str) -> None:
+def _shoot_all(node: Node, target: Path, path: str, everything: bool) -> None:
     server = node.start("web", "--port", str(PORT))
     try:
         _wait()
         with chromium(path) as browser:
-            for scheme, width in (("light", 1280), ("dark", 1280), ("light", 380)):
-                _shoot(browser, target, scheme, width, (node.data / "web_token").read_text().strip())
+            token = (node.data / "web_token").read_text().strip()
+            for suffix in LOOKS:
+                _shoot(browser, target, suffix, token, everything or not suffix)
     finally:
         server.terminate()
         server.communicate(timeout=60)
@@ -79,23 +86,29 @@ def _wait() -> None:
     raise subprocess.SubprocessError("the monitor does not start")
 
 
-def _shoot(browser, target: Path, scheme: str, width: int, token: str) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 820}, color_scheme=scheme)
+def _shoot(browser, target: Path, suffix: str, token: str, everything: bool) -> None:
+    scheme, width = LOOKS[suffix]
+    page = browser.new_page(viewport={"width": width, "height": 1000}, color_scheme=scheme)
     page.goto(f"http://127.0.0.1:{PORT}/?token={token}")
-    few = {"overview": VIEWS["overview"]}
-    views = dict(VIEWS) if (scheme, width) == ("light", 1280) else few
-    if (scheme, width) == ("light", 1280):
-        page.goto(f"http://127.0.0.1:{PORT}/tasks?reason=http_404")
-        views["task"] = page.locator("tbody th a").first.get_attribute("href")
-        page.goto(f"http://127.0.0.1:{PORT}/tasks?status=completed")
-        views["rawpage"] = page.locator("tbody th a").first.get_attribute("href") + "/page"
-    for name, where in views.items():
-        page.goto(f"http://127.0.0.1:{PORT}{where}")
-        page.wait_for_timeout(400)
-        suffix = "" if (scheme, width) == ("light", 1280) else f"-{scheme if width > 400 else 'narrow'}"
+
+    def first(path: str, link: str = "tbody th a") -> str:
+        page.goto(f"http://127.0.0.1:{PORT}{path}")
+        return page.locator(link).first.get_attribute("href")
+
+    done = first("/tasks?status=completed")
+    views = {
+        **VIEWS,
+        "task": first("/tasks?reason=http_404"),
+        "result": done,
+        "rawpage": f"{done}/page",
+        "row": first("/outbox", "#sendings tbody th a"),
+    }
+    for name in views if everything else FEW:
+        page.goto(f"http://127.0.0.1:{PORT}{views[name]}")
+        page.wait_for_selector("#live-state:not(:text-matches('^not live'))", state="attached")
         page.screenshot(path=str(target / f"{name}{suffix}.png"), full_page=width < 400)
     page.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), everything="--all" in sys.argv)

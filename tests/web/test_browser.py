@@ -216,6 +216,11 @@ def test_everything_can_be_done_by_keyboard(page: Page, here: Monitor, seeded: N
     page.keyboard.press("Enter")
     page.wait_for_selector("#yes")
     page.keyboard.press("Enter")
+    page.wait_for_selector("#retry")
+    assert seeded.sql("SELECT status FROM tasks WHERE task_id = ?", FAILED) == [("failed",)], "Enter changes nothing"
+    page.go_back()
+    _tab_to(page, "#yes")
+    page.keyboard.press("Enter")
     page.wait_for_selector(".said")
     assert seeded.sql("SELECT status FROM tasks WHERE task_id = ?", FAILED) == [("pending",)]
 

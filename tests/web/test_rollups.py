@@ -89,6 +89,20 @@ def test_disk_usage_is_recorded_once_a_minute_however_many_processes_do(folder: 
     assert 1 <= len(noted) <= 2
 
 
+def test_the_disk_is_full_by_our_own_growth_whatever_others_do(folder: DataFolder) -> None:
+    from lienworker.web.overview import _time_to_full
+
+    now = counts.this_minute()
+    with write("test"):
+        for age, mine, free in ((60, 100, 9_000), (30, 150, 1_000), (0, 200, 5_000)):
+            execute("INSERT INTO rollups VALUES ('data_mb', '', ?, ?, 0)", (now - age, mine))
+            execute("INSERT INTO rollups VALUES ('disk_free_mb', '', ?, ?, 0)", (now - age, free))
+    assert _time_to_full(5_000, now) == 5_000 / 100 * 3600
+    with write("test"):
+        execute("UPDATE rollups SET n = 100 WHERE name = 'data_mb'")
+    assert _time_to_full(5_000, now) is None
+
+
 def test_pages_of_a_list_show_every_row_once(folder: DataFolder) -> None:
     with write("test"):
         execute(

@@ -1,86 +1,142 @@
 "use strict";
-// The page fetches itself again when the server says that there is something new, and puts in only what differs.
+// The page fetches itself again when the server says that there is something new, and changes what differs, node by
+// node: focus, selection, open details and what is just being clicked stay.
 (() => {
+  // What was heard longer ago than this says nothing about now, ms.
+  const STALE_MS = 3000;
+  // What a person has set on the page is the person's.
+  const OWN = new Set(["checked", "value", "open"]);
   const state = document.getElementById("live-state");
-  let busy = false, again = false;
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  let heard = -Infinity, newsSince = null, updated = new Date(), busy = false, pressed = false, waiting = null;
+
+  // A list's rows stay where they are, with what is known of them now: new ones are announced above it, and those that
+  // left it fade. Only older rows are added, at its end.
+  function settle(fresh) {
+    for (const old of document.querySelectorAll("tbody[data-stays]")) {
+      const next = fresh.getElementById(old.id);
+      if (!next || !old.rows.length) continue;
+      const coming = new Map([...next.rows].map((row) => [row.id, row]));
+      const last = Number(old.rows[old.rows.length - 1].dataset.position);
+      let gone = 0;
+      const kept = [...old.rows].map((row) => {
+        const now = coming.get(row.id) || row.cloneNode(true);
+        if (!coming.delete(row.id)) { gone += 1; now.className = "gone"; now.title = "No longer in this list"; }
+        return now;
+      });
+      const older = [...coming.values()].filter((row) => Number(row.dataset.position) < last);
+      announce(fresh.querySelector(".newer[data-top]"), coming.size - older.length, gone);
+      next.replaceChildren(...kept, ...older);
+    }
+  }
+
+  function announce(line, added, gone) {
+    if (!line) return;
+    const n = Number(line.dataset.newer) + added;
+    const [link, words] = line.children;
+    const parts = [n && (n < 100 ? n : "100+") + " new", gone && gone + " gone", "show"];
+    link.hidden = !(n || gone);
+    words.hidden = !link.hidden;
+    link.textContent = parts.filter(Boolean).join(", ");
+  }
 
   function put(fresh) {
-    const focused = document.activeElement && document.activeElement.id;
-    const open = [...document.querySelectorAll("details[open][id]")].map((one) => one.id);
+    localTimes(fresh);
+    settle(fresh);
     for (const old of document.querySelectorAll("[data-live]")) {
       const next = fresh.getElementById(old.id);
-      if (next && next.innerHTML !== old.innerHTML) {
-        const places = [...old.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
-        old.replaceChildren(...next.childNodes);
-        [...old.querySelectorAll(".scroll")].forEach((one, index) => { one.scrollLeft = places[index] || 0; });
-      }
+      if (next) Idiomorph.morph(old, next, { callbacks: { beforeAttributeUpdated: (name) => !OWN.has(name) } });
     }
-    open.forEach((id) => { const one = document.getElementById(id); if (one) one.open = true; });
-    const target = focused && document.getElementById(focused);
-    if (target && target !== document.activeElement) target.focus({ preventScroll: true });
+  }
+
+  // Between press and release nothing moves: the click would be lost, or hit what came in its place.
+  function putWhenFree(fresh, since) {
+    if (pressed) { waiting = [fresh, since]; return; }
+    put(fresh);
+    updated = new Date();
+    if (newsSince === since) newsSince = null;
+    show();
+  }
+
+  function release() {
+    setTimeout(() => {
+      pressed = false;
+      if (waiting) putWhenFree(...waiting);
+      waiting = null;
+    });
+  }
+
+  // A list stays where it is, and says how many rows are new above it.
+  function address() {
+    const here = new URL(location.href), list = document.querySelector("[data-top]");
+    here.searchParams.delete("said");
+    if (list && !here.searchParams.has("below")) here.searchParams.set("top", list.dataset.top);
+    return here;
   }
 
   async function refresh() {
-    if (busy) { again = true; return; }
-    if (document.hidden || String(getSelection()).trim()) return; // somebody is marking text: do not pull it away
+    if (newsSince === null) newsSince = performance.now();
+    if (busy || document.hidden) return;
     busy = true;
+    const since = newsSince;
     try {
-      const reply = await fetch(location.href, { headers: { "X-Live": "1" }, credentials: "same-origin" });
-      if (reply.ok) put(new DOMParser().parseFromString(await reply.text(), "text/html"));
-    } catch (problem) { /* the stream says that the server is away */ }
+      const reply = await fetch(address(), { headers: { "X-Live": "1" }, signal: AbortSignal.timeout(10000) });
+      if (reply.ok) putWhenFree(new DOMParser().parseFromString(await reply.text(), "text/html"), since);
+    } catch (problem) { /* what it shows is getting old, and it says so */ }
     busy = false;
-    if (again) { again = false; setTimeout(refresh, 500); }
+    if (newsSince !== null && !waiting) setTimeout(refresh, 500);
   }
 
-  function show(words, kind) { state.textContent = words; state.className = "live " + kind; }
+  function show() {
+    const now = performance.now();
+    const live = now - heard < STALE_MS && (newsSince === null || now - newsSince < STALE_MS);
+    const words = (live ? "live, updated " : "not live, as of ") + clock.format(updated);
+    if (state.textContent !== words) state.textContent = words;
+    state.className = "live " + (live ? "on" : "off");
+  }
+
+  function hear(name) {
+    if (document.hidden) return; // it was under way when the page let go
+    heard = name === "away" ? -Infinity : performance.now();
+    if (name === "hello" || name === "news" || name === "tick") refresh();
+    show();
+  }
+
+  // One connection for all pages where the browser can share it; otherwise each visible page has its own.
+  function connection() {
+    if (window.SharedWorker) {
+      const port = new SharedWorker("/static/stream.js").port;
+      port.addEventListener("message", ({ data }) => hear(data));
+      port.start();
+      return { open: () => port.postMessage("watch"), close: () => port.postMessage("leave") };
+    }
+    let stream = null;
+    return {
+      open() {
+        if (stream) return;
+        stream = new EventSource("/events");
+        for (const name of ["hello", "news", "tick", "beat"]) stream.addEventListener(name, () => hear(name));
+        stream.addEventListener("error", () => hear("away"));
+      },
+      close() { if (stream) stream.close(); stream = null; },
+    };
+  }
 
   if (document.querySelector("[data-live]")) {
-    const stream = new EventSource("/events");
-    stream.addEventListener("hello", () => { show("live", "on"); refresh(); });
-    stream.addEventListener("news", refresh);
-    stream.addEventListener("tick", refresh);
-    stream.addEventListener("error", () => show("not connected", "off"));
-    document.addEventListener("visibilitychange", refresh);
-    addEventListener("pagehide", () => stream.close());
-  } else {
-    show("", "");
-  }
-
-  const drop = document.getElementById("drop");
-  if (drop) {
-    const bar = document.getElementById("progress"), words = document.getElementById("progress-words");
-    const send = (file) => {
-      const body = new FormData(), call = new XMLHttpRequest();
-      body.append("file", file, file.name);
-      call.open("POST", "/imports");
-      call.setRequestHeader("X-CSRF-Token", document.querySelector("meta[name=csrf]").content);
-      bar.hidden = false;
-      call.upload.onprogress = (event) => {
-        bar.value = event.lengthComputable ? (100 * event.loaded) / event.total : 0;
-        words.textContent = file.name + ": sending";
-      };
-      call.upload.onload = () => { words.textContent = file.name + ": sent, being imported"; };
-      call.onload = () => {
-        const page = new DOMParser().parseFromString(call.responseText, "text/html");
-        const trouble = call.status >= 400 && page.querySelector("main p");
-        words.textContent = trouble ? trouble.textContent : file.name + ": taken";
-        bar.hidden = true;
-        refresh();
-      };
-      call.onerror = () => { words.textContent = file.name + ": not sent"; bar.hidden = true; };
-      call.send(body);
+    const line = connection();
+    const follow = () => {
+      heard = -Infinity;
+      show();
+      if (document.hidden) line.close(); else line.open();
     };
-    drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
-    drop.addEventListener("dragleave", () => drop.classList.remove("over"));
-    drop.addEventListener("drop", (event) => {
-      event.preventDefault();
-      drop.classList.remove("over");
-      [...event.dataTransfer.files].forEach(send);
-    });
-    drop.addEventListener("submit", (event) => {
-      event.preventDefault();
-      [...drop.querySelector("input[type=file]").files].forEach(send);
-      drop.reset();
-    });
+    for (const name of ["pointerup", "pointercancel", "blur"]) addEventListener(name, release, true);
+    addEventListener("pointerdown", () => { pressed = true; }, true);
+    document.addEventListener("visibilitychange", follow);
+    document.addEventListener("refresh", refresh);
+    addEventListener("pageshow", follow);
+    addEventListener("pagehide", () => line.close());
+    setInterval(show, 500);
+  } else {
+    state.textContent = "";
   }
 })();
