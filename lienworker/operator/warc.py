@@ -25,7 +25,7 @@ from lienworker.data_folder import DataFolder
 from lienworker.errors import InputError, StoreError
 from lienworker.intake.saved.warc import TASK_TYPE
 from lienworker.store import tasks
-from lienworker.store.pages import PageRecord, latest_page, page_behind_result
+from lienworker.store.pages import PageRecord, latest_page, page_behind_result, pages_of
 from lienworker.store.raw_files import raw_place, read_page
 from lienworker.store.results import result
 from lienworker.store.runs import PageFilter, tasks_with_pages
@@ -69,11 +69,12 @@ def write_warc(folder: DataFolder, path: Path, wanted: PageFilter) -> Archived:
 
 
 def _pages(wanted: PageFilter) -> Iterator[tuple[dict[str, Any], PageRecord]]:
+    """Yield all parts of each parcel, one after the other, the parcel's own page first."""
     for task_id in tasks_with_pages(wanted):
         task = tasks.task(task_id)
         page = page_behind_result(task_id) or latest_page(task_id)
         if task and page:
-            yield task, page
+            yield from ((task, part) for part in pages_of(task_id, page.generation))
 
 
 def _write(writer: WARCWriter, task: dict[str, Any], page: PageRecord, body: bytes) -> None:
@@ -113,7 +114,8 @@ def _about(writer: WARCWriter, page: PageRecord, task: dict[str, Any], page_id: 
     if task.get("platform_learned"):
         asked["platform"] = None
     found = result(page.task_id)
-    about = {**asked, "task_id": page.task_id, "result": found["data"] if found else None}
+    about = {**asked, "task_id": page.task_id, "url": task["url"], "part": page.part, "position": page.position}
+    about["result"] = found["data"] if found and page.position == 0 else None
     headers = {"WARC-Date": page.fetched_at, "WARC-Refers-To": page_id, "Content-Type": TASK_TYPE}
     payload = io.BytesIO(json.dumps(about).encode())
     made: ArcWarcRecord = writer.create_warc_record(

@@ -59,19 +59,19 @@ def register_in_transaction(
     return Registered(len(new), len(batch) - len(new) - refreshed, refreshed, lifted, filled)
 
 
-def register_pages(batch: Sequence[tuple[NewTask, PageRecord]]) -> Registered:
+def register_pages(batch: Sequence[tuple[NewTask, Sequence[PageRecord]]]) -> Registered:
     """Register tasks whose pages are on disk already: each begins with its scrape row, and nothing is fetched.
 
     A known task that has ended, or has not begun, begins another round with this page, unless it is the one that it
     has. Inside the caller's transaction.
     """
-    by_id = {task.task_id: (task, page) for task, page in batch}
+    by_id = {task.task_id: (task, pages) for task, pages in batch}
     known = tasks.known_ids(by_id)
     rounds = dict.fromkeys(by_id.keys() - known, 1)
     tasks.insert_tasks({task_id: by_id[task_id][0] for task_id in rounds})
-    again = {task_id: number for task_id in known if (number := _begin_with(by_id[task_id][1]))}
+    again = {task_id: number for task_id in known if (number := _begin_with(by_id[task_id][1][0]))}
     rounds |= again
-    save_page(*(replace(by_id[task_id][1], generation=number) for task_id, number in rounds.items()))
+    save_page(*(replace(page, generation=number) for task_id, number in rounds.items() for page in by_id[task_id][1]))
     transitions.add(
         [
             Entry(Topic.SCRAPE, task_id, number, by_id[task_id][0].queue, by_id[task_id][0].priority)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,22 +13,31 @@ from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms, rfc3339, to_ms
 from lienworker.db.database import write
 from lienworker.errors import InputError
-from lienworker.intake.rows import Defaults, Reject, RejectsFile
+from lienworker.intake.rows import BadRowError, Defaults, Reject, RejectsFile
 from lienworker.intake.saved import SavedPage, read_saved
+from lienworker.intake.urls import UrlChecker
 from lienworker.outbox.registration import register_pages
 from lienworker.platforms import Registry
 from lienworker.platforms.catalog.registry import FALLBACK
 from lienworker.steps.import_file import How, Tally
 from lienworker.store.imports import finish_import, record_progress, running_import
-from lienworker.store.pages import PageRecord
+from lienworker.store.pages import PAGE, PageRecord
 from lienworker.store.raw_files import PageKey, WrittenPage, put_in_place, write_aside
 from lienworker.store.tasks import DEFAULT_PRIORITY, NewTask, Source
 
 #: Pages in one transaction; each is in a file of its own before.
 _BATCH = 50
+_PART = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 #: What an archive of ours may say of a task.
 _TOLD = ("platform", "state", "county", "parcel_id")
-Prepared = tuple[NewTask, WrittenPage, SavedPage]
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A task with its pages in temporary files: one, or all parts of a parcel."""
+
+    task: NewTask
+    pages: list[tuple[WrittenPage, SavedPage]]
 
 
 class PageImporter:
@@ -71,39 +82,47 @@ class PageImporter:
                     raise InputError(f"{self.name}, page {item.line}: {item.detail} (stopped: --strict)")
                 rejects.write(item)
                 continue
-            batch.append(self._prepare(item))
-            if len(batch) >= _BATCH:
+            task = task_of(self._registry, item, self._how.defaults)
+            is_part = bool(batch) and item.task.get("position") and batch[-1].task.task_id == task.task_id
+            if len(batch) >= _BATCH and not is_part:
                 yield batch
                 batch = []
+            page = self._prepare(task, item)
+            if is_part:
+                batch[-1].pages.append(page)
+            else:
+                batch.append(Prepared(task, [page]))
+                self.tally.urgent += task.queue == "urgent"
+                self.tally.placeless += not (task.state and task.county)
         yield batch
 
-    def _prepare(self, page: SavedPage) -> Prepared:
+    def _prepare(self, task: NewTask, page: SavedPage) -> tuple[WrittenPage, SavedPage]:
         """Write the page aside, so that a batch holds no bodies."""
-        task = task_of(self._registry, page, self._how.defaults)
-        self.tally.urgent += task.queue == "urgent"
-        self.tally.placeless += not (task.state and task.county)
         platform = task.platform or (found.name if (found := self._registry.for_url(task.url)) else FALLBACK)
         key = PageKey(platform, task.state or "", task.county or "", task.parcel_id or "", task.task_id)
-        return task, write_aside(self._folder, key, page.body, page.content_type), _without_body(page)
+        return write_aside(self._folder, key, page.body, page.content_type), replace(page, body=b"")
 
     def _store(self, batch: list[Prepared]) -> None:
         assert self.import_id is not None
-        put_in_place([page for _, page, _ in batch])
-        for task, _, _ in batch:
-            task.import_id = self.import_id
+        put_in_place([page for item in batch for page, _ in item.pages])
+        for item in batch:
+            item.task.import_id = self.import_id
         with write("import_pages"):
-            done = register_pages([(task, self._record(task, page, saved)) for task, page, saved in batch])
+            done = register_pages([(item.task, self._records(item)) for item in batch])
             self.tally.count(done)
             record_progress(self.import_id, self.tally)
 
-    def _record(self, task: NewTask, page: WrittenPage, saved: SavedPage) -> PageRecord:
+    def _records(self, item: Prepared) -> list[PageRecord]:
+        return [self._record(item.task, position, *page) for position, page in enumerate(item.pages)]
+
+    def _record(self, task: NewTask, position: int, page: WrittenPage, saved: SavedPage) -> PageRecord:
         return PageRecord(
             task_id=task.task_id,
             generation=1,
             path=str(page.path.relative_to(self._folder.root)),
             sha256=page.sha256,
             size=page.size,
-            url=task.url,
+            url=saved.url or task.url,
             status=200,
             content_type=saved.content_type,
             charset=saved.charset,
@@ -111,13 +130,15 @@ class PageImporter:
             last_modified=None,
             fetched_at=_moment(saved.fetched_at),
             fetch_ms=0,
+            part=_part_of(saved),
+            position=position,
         )
 
 
 def task_of(registry: Registry, page: SavedPage, defaults: Defaults) -> NewTask:
     """Return the task of a page: by its address, or by its content where it has none."""
     told = {name: value for name in _TOLD if isinstance(value := page.task.get(name), str) and value}
-    url = page.url or f"saved://page/{quote(page.name or 'page')[:200]}"
+    url = _address_of_task(page) or page.url or _no_address(page)
     platform = told.get("platform") or defaults.platform
     place = registry.place(platform or (found.name if (found := registry.for_url(url)) else FALLBACK), url)
     target = page.task.get("target")
@@ -135,8 +156,22 @@ def task_of(registry: Registry, page: SavedPage, defaults: Defaults) -> NewTask:
     )
 
 
-def _without_body(page: SavedPage) -> SavedPage:
-    return SavedPage(page.place, page.url, b"", page.content_type, page.charset, page.fetched_at, page.name)
+def _address_of_task(page: SavedPage) -> str | None:
+    """The address that an archive of ours gives for all parts of a parcel, if it is one."""
+    try:
+        return UrlChecker()(page.task.get("url"))
+    except BadRowError:
+        return None
+
+
+def _no_address(page: SavedPage) -> str:
+    """A name for a page without an address; nobody can fetch it."""
+    return f"saved://page/{quote(page.name or 'page')[:200]}"
+
+
+def _part_of(saved: SavedPage) -> str:
+    named = saved.task.get("part")
+    return named if isinstance(named, str) and _PART.fullmatch(named) else PAGE
 
 
 def _moment(said: str | None) -> str:
