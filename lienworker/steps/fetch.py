@@ -268,7 +268,7 @@ class FetchLoop:
             lane.rules,
             quarantined=quarantined,
             message_id=lane.message_id,
-            flows=self._flow_places(),
+            flows=min(self._flow_places(), max(1, room // 2)),  # the other half is for hosts that answer at once
         )
         self._is_drained = not rows
         now = rfc3339()
