@@ -244,7 +244,8 @@ INSERT INTO "schema_versions" VALUES(6,'places','2026-10-09T08:53:20.000Z');
 INSERT INTO "schema_versions" VALUES(7,'last_calls','2026-10-09T08:53:20.000Z');
 INSERT INTO "schema_versions" VALUES(8,'room','2026-10-09T08:53:20.000Z');
 INSERT INTO "schema_versions" VALUES(9,'doubts','2026-10-09T08:53:20.000Z');
-INSERT INTO "schema_versions" VALUES(11,'flows','2026-11-18T08:11:16.335Z');
+INSERT INTO "schema_versions" VALUES(10,'keys','2026-10-09T08:53:20.000Z');
+INSERT INTO "schema_versions" VALUES(11,'flows','2026-10-09T08:53:20.000Z');
 CREATE TABLE sessions (
     platform TEXT NOT NULL,
     -- the host, and the proxy by which it is reached
@@ -314,12 +315,12 @@ CREATE TABLE tasks (
     updated_at TEXT NOT NULL,
     completed_at TEXT,
     expires_at TEXT
-, proxy TEXT);
-INSERT INTO "tasks" VALUES('waits','cli','demo','XX','Juniper','P-waits','http://127.0.0.1:1/parcel/waits','{}','default',3,'pending',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL);
-INSERT INTO "tasks" VALUES('leased','cli','demo','XX','Juniper','P-leased','http://127.0.0.1:1/parcel/leased','{}','default',3,'processing',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL);
-INSERT INTO "tasks" VALUES('done','cli','demo','XX','Juniper','P-done','http://127.0.0.1:1/parcel/done','{}','default',3,'completed',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL);
-INSERT INTO "tasks" VALUES('failed','cli','demo','XX','Juniper','P-failed','http://127.0.0.1:1/parcel/failed','{}','default',3,'failed',1,0,'http_404',NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL);
-INSERT INTO "tasks" VALUES('read','cli','demo','XX','Juniper','P-read','http://127.0.0.1:1/parcel/read','{}','default',3,'pending',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL);
+, proxy TEXT, platform_learned INTEGER NOT NULL DEFAULT 0);
+INSERT INTO "tasks" VALUES('waits','cli','demo','XX','Juniper','P-waits','http://127.0.0.1:1/parcel/waits','{}','default',3,'pending',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL,0);
+INSERT INTO "tasks" VALUES('leased','cli','demo','XX','Juniper','P-leased','http://127.0.0.1:1/parcel/leased','{}','default',3,'processing',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL,0);
+INSERT INTO "tasks" VALUES('done','cli','demo','XX','Juniper','P-done','http://127.0.0.1:1/parcel/done','{}','default',3,'completed',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,0);
+INSERT INTO "tasks" VALUES('failed','cli','demo','XX','Juniper','P-failed','http://127.0.0.1:1/parcel/failed','{}','default',3,'failed',1,0,'http_404',NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,0);
+INSERT INTO "tasks" VALUES('read','cli','demo','XX','Juniper','P-read','http://127.0.0.1:1/parcel/read','{}','default',3,'pending',1,0,NULL,NULL,NULL,'2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z','2026-10-09T08:53:20.000Z',NULL,NULL,NULL,0);
 CREATE TABLE turns (
     name TEXT NOT NULL PRIMARY KEY,
     holder TEXT NOT NULL,
@@ -538,6 +539,44 @@ CREATE TRIGGER outbox_gone_ageing AFTER DELETE ON outbox WHEN OLD.state = 'waiti
         FROM tasks WHERE task_id = OLD.task_id), '') ELSE '' END;
 END;
 CREATE INDEX results_doubtful ON results (scraped_at) WHERE doubts IS NOT NULL;
+CREATE TRIGGER tasks_moved AFTER UPDATE OF platform, state, county ON tasks
+WHEN OLD.platform IS NOT NEW.platform OR OLD.state IS NOT NEW.state OR OLD.county IS NOT NEW.county BEGIN
+    UPDATE waiting_since SET n = n - 1 WHERE topic = 'fetch'
+    AND place = coalesce(OLD.platform, '') || '|' || coalesce(OLD.state, '') || '|' || coalesce(OLD.county, '')
+    AND (host, minute) IN (
+        SELECT host, created_at / 60000 FROM outbox
+        WHERE task_id = NEW.task_id AND topic = 'fetch' AND state = 'waiting');
+    INSERT INTO waiting_since
+    SELECT 'fetch', host,
+        coalesce(NEW.platform, '') || '|' || coalesce(NEW.state, '') || '|' || coalesce(NEW.county, ''),
+        created_at / 60000, 1
+    FROM outbox WHERE task_id = NEW.task_id AND topic = 'fetch' AND state = 'waiting'
+    ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO rollups
+    SELECT 'county',
+        coalesce(NEW.platform, '') || '|' || coalesce(NEW.state, '') || '|' || coalesce(NEW.county, '')
+            || '|' || NEW.status,
+        minute, 1, 0
+    FROM rollups WHERE name = 'county' AND n > 0 AND minute = strftime('%s', NEW.completed_at) / 86400 * 1440
+    AND key = coalesce(OLD.platform, '') || '|' || coalesce(OLD.state, '') || '|' || coalesce(OLD.county, '')
+            || '|' || NEW.status
+    ON CONFLICT DO UPDATE SET n = n + 1;
+    UPDATE rollups SET n = n - 1 WHERE name = 'county' AND n > 0
+    AND minute = strftime('%s', NEW.completed_at) / 86400 * 1440
+    AND key = coalesce(OLD.platform, '') || '|' || coalesce(OLD.state, '') || '|' || coalesce(OLD.county, '')
+            || '|' || NEW.status;
+END;
+CREATE VIEW local_results AS
+SELECT r.rowid AS id, r.task_id, r.parcel_id, r.platform, r.state, r.county, t.url, r.data AS data_json, r.json_path,
+    r.html_path, r.raw_sha256 AS raw_html_hash, r.parser_version, r.parse_duration_ms, r.scraped_at, r.scraped_at AS
+    created_at, r.synced, r.sync_attempts, r.last_error
+FROM results r LEFT JOIN tasks t ON t.task_id = r.task_id;
+CREATE VIEW standalone_tasks AS
+SELECT rowid AS id, task_id, source, platform, state, county, parcel_id, url, target_json, queue, priority, status,
+    attempts, reason, last_error, import_id, created_at, updated_at, completed_at
+FROM tasks;
+CREATE INDEX results_by_time ON results (scraped_at);
+CREATE INDEX tasks_by_address ON tasks (url) WHERE source = 'gateway';
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('outbox',9);
 INSERT INTO "sqlite_sequence" VALUES('audit',1);
