@@ -21,7 +21,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from lienworker import __version__
-from lienworker.data_folder import DataFolder
+from lienworker.data_folder import DataFolder, rename
 from lienworker.errors import InputError, StoreError
 from lienworker.intake.saved.warc import TASK_TYPE
 from lienworker.store import tasks
@@ -59,7 +59,7 @@ def write_warc(folder: DataFolder, path: Path, wanted: PageFilter) -> Archived:
                 pages += 1
             out.flush()
             os.fsync(out.fileno())
-        os.replace(aside, path)
+        rename(aside, path, "archive")
     except FileExistsError:
         raise InputError(f"{aside} is there: an archive is being written, or was cut off; remove it") from None
     except OSError as problem:

@@ -44,14 +44,15 @@ class ClockWatch:
 def notice_clock_jump() -> int:
     """Correct the schedule after the clock was set; return by how many ms, ahead or (negative) back.
 
-    Write only after a change.
+    Write only after a change. Several processes may see it at the same moment; the first one corrects.
     """
     lead = _lead()
-    boot, _, known = (fact(CLOCK) or "").partition(" ")
-    if boot == _boot() and abs(lead - int(known)) < _NOTEWORTHY_MS:
+    if _jump(lead) is None:
         return 0
-    jump = lead - int(known) if boot == _boot() else 0
     with write("clock_jump"):
+        jump = _jump(lead)
+        if jump is None:
+            return 0
         if jump:
             _shift_hosts(now_ms(), jump)
         if jump < 0:
@@ -62,6 +63,14 @@ def notice_clock_jump() -> int:
         words = "the clock was set %s by %d s; the schedule is corrected"
         logger.warning(words, way, abs(jump) // 1000, extra={"action": "clock"})
     return jump
+
+
+def _jump(lead: int) -> int | None:
+    """Return by how much the clock was set since somebody looked; None for nothing, 0 after a start of the machine."""
+    boot, _, known = (fact(CLOCK) or "").partition(" ")
+    if boot != _boot():
+        return 0
+    return lead - int(known) if abs(lead - int(known)) >= _NOTEWORTHY_MS else None
 
 
 def _shift_hosts(now: int, jump: int) -> None:

@@ -20,6 +20,7 @@ from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Page, Platform, Record, Target
 from lienworker.platforms.core.words import words_of
 from lienworker.platforms.flows import first_address
+from lienworker.platforms.flows.templates import UnfilledError
 from lienworker.platforms.reading import Grid, Names, Pair, record_of
 from lienworker.platforms.reading.elements import Element, grid_of, lines_of, next_saying, text_of
 
@@ -122,9 +123,12 @@ class RulePlatform(Platform):
 
 
 def flow_address(platform: Platform, target: Target) -> str | None:
-    """The address that stands for a target whose pages a flow reaches."""
+    """The address that stands for a target whose pages a flow reaches; None where the target does not say enough."""
     flow = platform.flow_for(target)
-    return first_address(flow, target) if flow else None
+    try:
+        return first_address(flow, target) if flow else None
+    except UnfilledError:
+        return None
 
 
 def fill(template: str, target: Target, settings: Mapping[str, str] = _NOTHING) -> str | None:

@@ -31,11 +31,14 @@ def record_refusal(host: str, reason: str, url: str, status: int | None, body: b
     text = body[: 4 * _LONGEST].decode("utf-8", "replace")[:_LONGEST]
     page = {"host": host, "reason": reason, "at": rfc3339(), "url": url, "status": status, "text": text}
     set_fact(name, json.dumps([page, *kept][:_KEPT]))
-    execute(
-        "DELETE FROM facts WHERE name IN (SELECT name FROM facts WHERE name >= ? AND name < ? ORDER BY at DESC"
-        " LIMIT -1 OFFSET ?)",
-        (_PREFIX, _END, _MOST),
-    )
+    _forget_oldest()
+
+
+def _forget_oldest() -> None:
+    """Make room; there are a hundred at most, so they are sorted here."""
+    found = all_rows("SELECT at, name FROM facts WHERE name >= ? AND name < ?", (_PREFIX, _END))
+    for _, name in sorted(found, reverse=True)[_MOST:]:
+        execute("DELETE FROM facts WHERE name = ?", (name,))
 
 
 def refusals(host: str, reason: str) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ NOT_RUN = {
     "demo": "starts a stack; tests/stack runs it",
     "stop": "ends a stack; the test of --detach below runs it",
     "outbox replay": "needs a Gateway; tests/operator runs it",
-    "platforms try 1 --target parcel_id=...": "takes a definition and a site; tests/cli/test_platform_commands.py runs it",
+    "platforms try 1 --target parcel_id=...": "takes a definition; tests/cli/test_flow_commands.py runs it",
     "restore": "takes a file; tests/maintenance runs it",
 }
 

@@ -109,7 +109,7 @@ def test_scrape_saves_the_page_at_the_step_that_failed(tmp_path: Path) -> None:
         ([], "Say a URL, or --platform with --parcel-id."),
         (["--parcel-id", "1"], "Say a URL, or --platform with --parcel-id."),
         (["--platform", "iasworld", "--parcel-id", "1"], "give it --target base_url=..."),
-        (["--platform", "nobody", "--parcel-id", "1"], "there is no platform 'nobody'"),
+        (["--platform", "nobody", "--parcel-id", "1"], "There is no platform 'nobody'"),
         (["--platform", "generic", "--parcel-id", "1"], "give it a URL"),
     ],
 )

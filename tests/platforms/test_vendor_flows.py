@@ -344,8 +344,8 @@ def test_the_items_of_a_day_are_followed_with_their_sale() -> None:
         listed_parcels(record_of(parts, target), page, Target("collier", "XX", "Juniper"), default_registry())
     )
     assert [item.target.parcel_id for item in listed] == [parcel_id(n) for n in range(1, 16)]
-    assert listed[14].auction["case_number"] == "2026-TD-00015"
-    assert listed[14].auction["opening_bid"] > 0
+    assert listed[14].facts["auction"]["case_number"] == "2026-TD-00015"
+    assert listed[14].facts["auction"]["opening_bid"] > 0
 
 
 def test_an_item_that_links_to_the_countys_page_is_followed_there() -> None:
