@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,16 +26,21 @@ def parsing_seconds(name: str, size: int, platform: str | None) -> float:
     """Processor time, so that a busy machine says nothing; anything but a record or a reason is raised."""
     body = PAGES[name](size)
     target = Target(platform, "FL", "Lee", "12-34", "http://county.example/12-34", {})
-    gc.collect()
-    gc.freeze()  # or each full collection walks over all that earlier tests have left in this process
     started = time.thread_time()
     page = Page("http://county.example/12-34", body, _type_of(name), None, 200)
     page.under_limits = True  # the parsers themselves are asked, also about what would be parsed elsewhere
     with contextlib.suppress(PageError, RecursionError):
         default_registry().parse(page, target)
-    seconds = time.thread_time() - started
+    return time.thread_time() - started
+
+
+@pytest.fixture(autouse=True)
+def frozen() -> Iterator[None]:
+    """Or each full collection walks over all that earlier tests have left in this process."""
+    gc.collect()
+    gc.freeze()
+    yield
     gc.unfreeze()
-    return seconds
 
 
 @pytest.mark.parametrize("platform", [None, *default_registry().names()])
