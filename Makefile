@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-JOBS   ?= 4
+JOBS   ?= 5
 STAMP  := $(VENV)/.installed
 PROGRAM := $(VENV)/.program
 

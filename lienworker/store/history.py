@@ -45,15 +45,25 @@ class History:
 
 
 def history_of(place: Place) -> History:
+    """Return what a county's pages had; nothing where a damaged database has lost it: it is learned again."""
     sql = f"SELECT {_COLUMNS} FROM field_history WHERE platform = ? AND state = ? AND county = ?"
     row = one_row(sql, place.key)
-    return History(json.loads(row[0]), row[1], json.loads(row[2]), json.loads(row[3]), *row[4:]) if row else History()
+    if row is None:
+        return History()
+    try:
+        recent, counts, ranges = (json.loads(row[at]) for at in (0, 2, 3))
+    except ValueError:
+        return History()
+    return History(recent, row[1], counts, ranges, *row[4:])
 
 
 def ranges_of(place: Place) -> dict[str, list[float]]:
     """How large areas and values are there, alone."""
     row = one_row("SELECT ranges FROM field_history WHERE platform = ? AND state = ? AND county = ?", place.key)
-    ranges: dict[str, list[float]] = json.loads(row[0]) if row else {}
+    try:
+        ranges: dict[str, list[float]] = json.loads(row[0]) if row else {}
+    except ValueError:
+        return {}
     return ranges
 
 

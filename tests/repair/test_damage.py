@@ -238,6 +238,15 @@ def test_any_zeroed_page_is_survived(stocked: Path, tmp_path: Path) -> None:
         shutil.rmtree(node.data)
 
 
+def test_a_county_whose_history_is_damaged_is_looked_at_without_it(stocked: Path, tmp_path: Path) -> None:
+    """A zeroed page in the middle of a long value: SQLite finds nothing wrong with it."""
+    node = Node(shutil.copytree(stocked, tmp_path / "history"))
+    with contextlib.closing(sqlite3.connect(node.data / "lienworker.db")) as connection:
+        assert connection.execute("UPDATE field_history SET counts = substr(counts, 1, 5)").rowcount
+        connection.commit()
+    assert say(node, "status").exit_code == 0
+
+
 def test_damage_that_sqlite_tells_in_several_lines_is_one_line_of_the_doctors(damaged: Node) -> None:
     """The head of the file counts free pages that are not there."""
     with (damaged.data / "lienworker.db").open("r+b") as file:
