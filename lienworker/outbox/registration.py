@@ -14,7 +14,7 @@ from lienworker.outbox.pauses import DriftHolds
 from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks
-from lienworker.store.pages import PageRecord, latest_page, save_page
+from lienworker.store.pages import PageRecord, latest_page, pages_of, save_page
 from lienworker.store.tasks import NewTask
 
 
@@ -69,7 +69,7 @@ def register_pages(batch: Sequence[tuple[NewTask, Sequence[PageRecord]]]) -> Reg
     known = tasks.known_ids(by_id)
     rounds = dict.fromkeys(by_id.keys() - known, 1)
     tasks.insert_tasks({task_id: by_id[task_id][0] for task_id in rounds})
-    again = {task_id: number for task_id in known if (number := _begin_with(by_id[task_id][1][0]))}
+    again = {task_id: number for task_id in known if (number := _begin_with(by_id[task_id][1]))}
     rounds |= again
     save_page(*(replace(page, generation=number) for task_id, number in rounds.items() for page in by_id[task_id][1]))
     transitions.add(
@@ -82,16 +82,18 @@ def register_pages(batch: Sequence[tuple[NewTask, Sequence[PageRecord]]]) -> Reg
     return Registered(len(by_id) - len(known), len(batch) - len(rounds), len(again))
 
 
-def _begin_with(page: PageRecord) -> int | None:
-    """Begin a round of a known task with this page and return its number; None where there is nothing to do."""
-    before = latest_page(page.task_id)
-    if before is not None and before.sha256 == page.sha256:
+def _begin_with(pages: Sequence[PageRecord]) -> int | None:
+    """Begin a round of a known task with these pages and return its number; None where there is nothing to do."""
+    task_id = pages[0].task_id
+    last = latest_page(task_id)
+    before = pages_of(task_id, last.generation) if last else []
+    if [page.sha256 for page in before] == [page.sha256 for page in pages]:
         return None
-    is_open = one_row("SELECT 1 FROM tasks WHERE task_id = ? AND status IN ('pending', 'processing')", (page.task_id,))
-    if is_open and not transitions.cancel_steps(page.task_id):
+    is_open = one_row("SELECT 1 FROM tasks WHERE task_id = ? AND status IN ('pending', 'processing')", (task_id,))
+    if is_open and not transitions.cancel_steps(task_id):
         return None  # a worker has it in hand
-    transitions.supersede_reports(page.task_id)
-    return tasks.start_generation(page.task_id)
+    transitions.supersede_reports(task_id)
+    return tasks.start_generation(task_id)
 
 
 def _keys_of(task: NewTask) -> Keys:

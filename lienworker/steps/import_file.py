@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,23 +95,18 @@ class How:
     mapping: Mapping[str, str] = field(default_factory=dict)
 
 
-class Importer:
-    """One import of one file. `tally` is accurate at any moment, also after an error."""
+class BatchImport(ABC):
+    """One import in transactions. `tally` is accurate at any moment, also after an error."""
 
-    unit = "row"
+    unit: str
 
-    def __init__(self, registry: Registry, source: str | Path | BinaryIO, name: str, how: How) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self.tally = Tally()
         self.import_id: int | None = None
-        self._registry = registry
-        self._source = source
-        self._how = how
-        self._politeness: dict[str, Politeness] = {}
-        self._platforms: dict[str, str | None] = {}
 
     def run(self, rejects: RejectsFile, progress: Callable[[Tally], None] = lambda tally: None) -> Tally:
-        """Store the file's tasks. What was committed before an error stays; the same file again adds the rest."""
+        """Store the tasks. What was committed before an error stays; the same file again adds the rest."""
         batches = self._batches(rejects)
         first = next(batches, [])  # a file that cannot be read at all leaves no trace
         with running_import(self.name) as self.import_id:
@@ -125,6 +121,28 @@ class Importer:
                 rejects.close()
                 finish_import(self.import_id, status, str(rejects.path) if rejects.count else None)
         return self.tally
+
+    @abstractmethod
+    def _batches(self, rejects: RejectsFile) -> Iterator[list[Any]]:
+        """Yield what one transaction stores; write what cannot be used to the rejects."""
+
+    @abstractmethod
+    def _store(self, batch: list[Any]) -> None:
+        """Store a batch with the counts so far, in one transaction."""
+
+
+class Importer(BatchImport):
+    """The import of a list of parcels."""
+
+    unit = "row"
+
+    def __init__(self, registry: Registry, source: str | Path | BinaryIO, name: str, how: How) -> None:
+        super().__init__(name)
+        self._registry = registry
+        self._source = source
+        self._how = how
+        self._politeness: dict[str, Politeness] = {}
+        self._platforms: dict[str, str | None] = {}
 
     def try_out(self, note: Callable[[NewTask | Reject], None], is_known: Callable[[list[str]], set[str]]) -> Tally:
         """Count what `run` would do, and touch nothing. `note` is told of each row as it would be imported."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
@@ -13,14 +14,15 @@ from lienworker.data_folder import DataFolder
 from lienworker.db.clock import now_ms, rfc3339, to_ms
 from lienworker.db.database import write
 from lienworker.errors import InputError
+from lienworker.intake.fields import check_county, check_parcel_id, check_platform, check_state
 from lienworker.intake.rows import BadRowError, Defaults, Reject, RejectsFile
 from lienworker.intake.saved import SavedPage, read_saved
 from lienworker.intake.urls import UrlChecker
 from lienworker.outbox.registration import register_pages
 from lienworker.platforms import Registry
 from lienworker.platforms.catalog.registry import FALLBACK
-from lienworker.steps.import_file import How, Tally
-from lienworker.store.imports import finish_import, record_progress, running_import
+from lienworker.steps.import_file import BatchImport, How
+from lienworker.store.imports import record_progress
 from lienworker.store.pages import PAGE, PageRecord
 from lienworker.store.raw_files import PageKey, WrittenPage, put_in_place, write_aside
 from lienworker.store.tasks import DEFAULT_PRIORITY, NewTask, Source
@@ -29,7 +31,12 @@ from lienworker.store.tasks import DEFAULT_PRIORITY, NewTask, Source
 _BATCH = 50
 _PART = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 #: What an archive of ours may say of a task.
-_TOLD = ("platform", "state", "county", "parcel_id")
+_TOLD = {
+    "platform": check_platform,
+    "state": check_state,
+    "county": check_county,
+    "parcel_id": check_parcel_id,
+}
 
 
 @dataclass(slots=True)
@@ -40,37 +47,18 @@ class Prepared:
     pages: list[tuple[WrittenPage, SavedPage]]
 
 
-class PageImporter:
-    """One import of saved pages. `tally` is accurate at any moment, also after an error."""
+class PageImporter(BatchImport):
+    """The import of saved pages."""
 
     unit = "page"
 
     def __init__(self, folder: DataFolder, registry: Registry, source: Path, how: How, most_bytes: int) -> None:
-        self.name = str(source)
-        self.tally = Tally()
-        self.import_id: int | None = None
+        super().__init__(str(source))
         self._folder = folder
         self._registry = registry
         self._source = source
         self._how = how
         self._most_bytes = most_bytes
-
-    def run(self, rejects: RejectsFile, progress: Callable[[Tally], None] = lambda tally: None) -> Tally:
-        """Store the pages and their tasks. What was committed before an error stays; again adds the rest."""
-        batches = self._batches(rejects)
-        first = next(batches, [])  # an archive that cannot be read at all leaves no trace
-        with running_import(self.name) as self.import_id:
-            status = "stopped"
-            try:
-                self._store(first)
-                for batch in batches:
-                    self._store(batch)
-                    progress(self.tally)
-                status = "done"
-            finally:
-                rejects.close()
-                finish_import(self.import_id, status, str(rejects.path) if rejects.count else None)
-        return self.tally
 
     def _batches(self, rejects: RejectsFile) -> Iterator[list[Prepared]]:
         batch: list[Prepared] = []
@@ -137,7 +125,7 @@ class PageImporter:
 
 def task_of(registry: Registry, page: SavedPage, defaults: Defaults) -> NewTask:
     """Return the task of a page: by its address, or by its content where it has none."""
-    told = {name: value for name in _TOLD if isinstance(value := page.task.get(name), str) and value}
+    told = _told(page)
     url = _address_of_task(page) or page.url or _no_address(page)
     platform = told.get("platform") or defaults.platform
     place = registry.place(platform or (found.name if (found := registry.for_url(url)) else FALLBACK), url)
@@ -154,6 +142,16 @@ def task_of(registry: Registry, page: SavedPage, defaults: Defaults) -> NewTask:
         target=target if isinstance(target, dict) else {},
         task_id="" if page.url else f"s-{hashlib.blake2b(page.body, digest_size=16).hexdigest()}",
     )
+
+
+def _told(page: SavedPage) -> dict[str, str]:
+    """What an archive says of the task, as far as a list might say it, too: anybody can write an archive."""
+    told: dict[str, str] = {}
+    for name, check in _TOLD.items():
+        with suppress(BadRowError):
+            if page.task.get(name) and (value := check(page.task[name])):
+                told[name] = value
+    return told
 
 
 def _address_of_task(page: SavedPage) -> str | None:

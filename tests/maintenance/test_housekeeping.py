@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections import namedtuple
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -16,7 +17,7 @@ from lienworker.maintenance.clocks import forgive_clock_jumps
 from lienworker.maintenance.disk_limits import Size, measure, refuse_new_work, remember_size, room_in, watch_disk
 from lienworker.maintenance.hosts import give_up_dead_hosts
 from lienworker.operator.tasks import retry_tasks
-from lienworker.outbox import transitions
+from lienworker.outbox import clock_jumps, transitions
 from lienworker.outbox.backoff import GiveUp, TryAgain, cooling_ms, decide
 from lienworker.outbox.claims import claim_task
 from lienworker.outbox.clock_jumps import ClockWatch, notice_clock_jump
@@ -246,6 +247,26 @@ def test_a_clock_set_ahead_makes_no_host_dead_and_none_asked_too_soon(folder: Da
     assert give_up_dead_hosts(_GIVE_UP) == 0
     assert [status_of(task_id) for task_id in waiting] == ["pending"] * 3
     the_books_are_right()
+
+
+def test_a_jump_that_another_process_has_corrected_meanwhile_is_not_corrected_again(
+    folder: DataFolder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(1, "a.example")
+    notice_clock_jump()
+    change(f"UPDATE hosts SET cooling_until = {clock.ms + 3_600_000 + 60_000}")
+    clock.ms -= 3_600_000
+    really_write = clock_jumps.write
+
+    def write_after_another(name: str) -> AbstractContextManager[object]:
+        monkeypatch.setattr(clock_jumps, "write", really_write)
+        assert notice_clock_jump() < 0
+        return really_write(name)
+
+    monkeypatch.setattr(clock_jumps, "write", write_after_another)
+
+    assert notice_clock_jump() == 0
+    assert round((host_row("a.example")["cooling_until"] - clock.ms) / 1000) == 3_660
 
 
 def test_a_process_that_books_requests_sees_the_jump_itself(folder: DataFolder, clock: Clock) -> None:
