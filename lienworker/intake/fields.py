@@ -28,7 +28,7 @@ class RowMaker:
         self._county = Memo(check_county, _checked("county", check_county, defaults.county))
         self._queue = Memo(check_queue, _checked("queue", check_queue, defaults.queue))
         self._priority = Memo(check_priority, _checked("priority", check_priority, defaults.priority))
-        self.default_platform = self._platform[None]
+        self.given = {"platform": self._platform[None], "state": self._state[None], "county": self._county[None]}
 
     def make(self, line: int, values: tuple[Any, ...], extra: dict[str, Any]) -> ParcelRow:
         """Return the row of these values, given in the order of `FIELDS`; `BadRowError` says what is wrong."""
@@ -48,7 +48,8 @@ class RowMaker:
             )
         except TypeError:  # a list or an object, which cannot be looked up
             raise _nested(values) from None
-        if row.url is None and (row.parcel_id is None or row.platform is None):
+        # A parcel is found by its id where its platform is known, or its county, of which a platform may be known.
+        if row.url is None and (row.parcel_id is None or not (row.platform or (row.state and row.county))):
             raise _missing(row)
         return row
 
@@ -157,8 +158,8 @@ def _missing(row: ParcelRow) -> BadRowError:
         return BadRowError("missing_url", "the row has no URL and no parcel id; add one of them")
     return BadRowError(
         "missing_platform",
-        "the row has a parcel id but neither a URL nor a platform to build one; add a platform, "
-        "in the file or for all its rows",
+        "the row has a parcel id but neither a URL nor a platform to build one; add a platform, or the state and the "
+        "county to look one up, in the file or for all its rows",
     )
 
 

@@ -30,9 +30,9 @@ _LARGEST_ARCHIVE = 1 << 30
 #: As for gzip: lists compress ten- to thirtyfold.
 _MOST_PACKED = 50
 _HARMLESS = 16 << 20
-_WORKBOOK_LIMITS = Limits(cpu_seconds=9, wall_seconds=60.0, memory_bytes=340 << 20)
+WORKBOOK_LIMITS = Limits(cpu_seconds=9, wall_seconds=60.0, memory_bytes=340 << 20)
 _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-_TABLES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", *_WORKBOOKS)
+_TABLES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".pdf", *_WORKBOOKS)
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 
 
@@ -135,7 +135,7 @@ def _sheet_of(file: IO[bytes], name: str, layout: Layout) -> BinaryIO:
     """Return the sheet of a workbook as CSV, gzipped, made by a process with limits."""
     body = _whole(file, name)
     about = {"sheet": layout.sheet, "header_row": layout.header_row, "columns": list(layout.columns)}
-    child = LimitedProcess(_WORKBOOK_LIMITS)
+    child = LimitedProcess(WORKBOOK_LIMITS, quiet=True)
     try:
         return io.BytesIO(child.run("lienworker.intake.workbook:convert", about, body))
     except PageError as problem:

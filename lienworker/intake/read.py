@@ -12,8 +12,18 @@ from pathlib import Path, PurePath
 from lienworker.errors import InputError
 from lienworker.intake.fields import RowMaker, check_fields, propose_mapping
 from lienworker.intake.jsonfile import ObjectReader, names_a_parcel, read_json, read_jsonl
+from lienworker.intake.pdf import PDF, pdf_header, read_pdf
 from lienworker.intake.rows import Defaults, Layout, ParcelRow, Reject
-from lienworker.intake.source import Batches, Source, line_batches, name_of, open_blocks, read_text, read_url_list
+from lienworker.intake.source import (
+    Batches,
+    Source,
+    first_block,
+    line_batches,
+    name_of,
+    open_blocks,
+    read_text,
+    read_url_list,
+)
 from lienworker.intake.tables import choose_delimiter, looks_like_table, read_table
 
 _NO_DEFAULTS = Defaults()
@@ -93,6 +103,10 @@ def _rows(
     mapping: Mapping[str, str] | None,
     effort: _Effort,
 ) -> Iterator[ParcelRow | Reject]:
+    first = first_block(blocks)
+    blocks = chain([first], blocks)
+    if first.startswith(PDF):
+        return read_pdf(blocks, name, layout, maker, mapping)
     head, pieces = read_text(blocks, name, layout)
     kind = detect_format(name, head, layout.format, mapping)
     if kind == "json":
@@ -113,6 +127,10 @@ def header_of(source: str | Path, layout: Layout, chosen: Mapping[str, str]) -> 
     name = name_of(source)
     layout = replace(layout, columns=tuple(chosen.values()))
     with open_blocks(source, name, layout) as blocks:
+        first = first_block(blocks)
+        blocks = chain([first], blocks)
+        if first.startswith(PDF):
+            return pdf_header(blocks, name, layout)
         head, _ = read_text(blocks, name, layout)
         kind = detect_format(name, head, layout.format, chosen or None)
     lines = (line.strip("\r\n ") for line in head.splitlines())

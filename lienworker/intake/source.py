@@ -45,14 +45,14 @@ def open_blocks(source: Source, name: str, layout: Layout) -> Iterator[Iterator[
         if ours:
             opened.callback(stream.close)
         blocks = _read(stream, name)
-        first = _first_block(blocks)
+        first = first_block(blocks)
         whole = chain([first], blocks) if first else blocks
         if first.startswith(PACKED_MARKS):
             whole = _read(opened.enter_context(open_packed(whole, name, layout)), name)
         yield _unzipped(whole, name)
 
 
-def _first_block(blocks: Iterator[bytes]) -> bytes:
+def first_block(blocks: Iterator[bytes]) -> bytes:
     """Return enough to tell what a file is: a pipe may give it byte by byte."""
     first = next(blocks, b"")
     while 0 < len(first) < _TELLING and (more := next(blocks, b"")):
@@ -88,7 +88,7 @@ def _read(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 def _unzipped(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     """Recognize gzip by its first bytes: a name says little, and standard input has none."""
-    first = _first_block(blocks)
+    first = first_block(blocks)
     whole = chain([first], blocks) if first else blocks
     return _gunzip(whole, name) if first.startswith(_GZIP) else whole
 
@@ -167,7 +167,6 @@ _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _FORMATS = (
     (b"PK\x03\x04", "an archive inside an archive; unpack it once"),
     (b"\xd0\xcf\x11\xe0", "a workbook inside an archive; unpack it first"),
-    (b"%PDF", "a PDF document; get the list as CSV or text"),
     (b"SQLite format 3\0", "an SQLite database; export the table as CSV"),
     (b"\x1f\x8b", "zipped twice; unzip it once"),
     (b"BZh", "packed with bzip2; unpack it, or pack it with gzip"),
@@ -232,7 +231,7 @@ def _check_binary(sample: bytes, name: str) -> None:
         raise InputError(f"{name} is in UTF-16 without its mark, or no text at all; save it as UTF-8")
     odd = sum(1 for byte in sample if byte < 32 and byte not in b"\t\n\r\f\0")
     if odd * 10 > len(sample):
-        raise InputError(f"{name} is not a text file; give a workbook, or a CSV, JSON, JSONL or TXT file")
+        raise InputError(f"{name} is not a text file; give a workbook, or a CSV, JSON, JSONL, TXT or PDF file")
 
 
 def _decode(blocks: Iterator[bytes], encoding: str, name: str) -> Iterator[str]:

@@ -42,7 +42,7 @@ def read_table(
 ) -> Iterator[ParcelRow | Reject]:
     hint, line = _opening(head)
     records = iter(Records(batches, hint or choose_delimiter(line, chosen)))
-    columns = _Columns(_read_header(records, name), chosen, name)
+    columns = Columns(_read_header(records, name), chosen, name)
     columns.check(maker, name)
     for number, text, cells in records:
         if not text or text.isspace():
@@ -59,7 +59,7 @@ def read_table(
             yield row
 
 
-class _Columns:
+class Columns:
     """Where each of our fields is in a row of the table, and what the other columns are called."""
 
     def __init__(self, header: list[str], chosen: Mapping[str, str] | None, name: str) -> None:
@@ -78,10 +78,12 @@ class _Columns:
             return
         if "parcel_id" not in self.mapping:
             raise InputError(_no_column(self.header, name))
-        if "platform" not in self.mapping and maker.default_platform is None:
+        known = self.mapping.keys() | {field for field, value in maker.given.items() if value}
+        if "platform" not in known and not {"state", "county"} <= known:
             column = self.mapping["parcel_id"]
             raise InputError(
-                f"{name} has parcel ids (in {column!r}) but no URLs and no platform to build them; give the platform"
+                f"{name} has parcel ids (in {column!r}) but no URLs and no platform to build them; give the platform,"
+                " or the state and the county"
             )
 
     def sort(self, cells: list[str]) -> tuple[tuple[str, ...], dict[str, Any]]:

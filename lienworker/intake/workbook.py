@@ -37,6 +37,15 @@ _MOST_EXACT = 10**15
 
 def convert(about: Mapping[str, Any], body: bytes) -> bytes:
     """Return the sheet with the parcels as gzipped CSV. A `PageError` has the sentence for people."""
+    try:
+        return _converted(about, body)
+    except (PageError, MemoryError, RecursionError):
+        raise
+    except Exception as error:  # the libraries fail in many ways on what is damaged
+        raise _unreadable(error) from None
+
+
+def _converted(about: Mapping[str, Any], body: bytes) -> bytes:
     workbook = _open(body)
     name, first = _choose(workbook, about)
     shown = shown_numbers(body, name)
@@ -57,7 +66,7 @@ def _open(body: bytes) -> CalamineWorkbook:
     except PasswordError:
         raise _refused("is protected with a password; save it without one") from None
     except (CalamineError, OSError, ValueError) as error:
-        raise _refused(f"is a workbook that cannot be read ({error}); save the sheet as CSV") from None
+        raise _unreadable(error) from None
 
 
 def _choose(workbook: CalamineWorkbook, about: Mapping[str, Any]) -> tuple[str, int]:
@@ -141,6 +150,11 @@ def _number(value: float) -> str:
     if abs(value) >= _MOST_EXACT:
         return f"{value:.14E}"
     return str(int(value)) if value.is_integer() else repr(value)
+
+
+def _unreadable(error: Exception) -> PageError:
+    words = " ".join(str(error).split())[:120] or type(error).__name__
+    return _refused(f"is a workbook that cannot be read ({words}); save the sheet as CSV")
 
 
 def _refused(why: str) -> PageError:

@@ -33,7 +33,8 @@ from lienworker.settings import Settings
 from lienworker.steps.collect import Collector
 from lienworker.steps.fetch import Arrived, FetchLoop, store_fetches
 from lienworker.steps.runtime import Runtime, running
-from lienworker.steps.scrape import Scraped, ScrapeRun, store_scrapes
+from lienworker.steps.scrape import Scraped, store_scrapes
+from lienworker.steps.scrape_lane import ScrapeRun
 from lienworker.steps.upload.loop import Uploader
 from lienworker.store.pages import page_of
 from lienworker.store.raw_files import PageKey, write_aside

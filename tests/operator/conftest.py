@@ -1,4 +1,4 @@
 from tests.harness.on_demand import gateway, here
-from tests.harness.outbox_fixtures import folder
+from tests.harness.outbox_fixtures import clock, folder
 
-__all__ = ["folder", "gateway", "here"]
+__all__ = ["clock", "folder", "gateway", "here"]

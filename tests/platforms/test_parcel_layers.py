@@ -9,6 +9,7 @@ import pytest
 
 from lienworker.errors import PageError
 from lienworker.platforms import Page, Record, Target, default_registry
+from lienworker.platforms.vendors.arcgis.layer import learn
 
 LAYERS: dict[str, dict[str, Any]] = {
     "Florida's tax rolls": {
@@ -141,3 +142,51 @@ def test_a_date_is_milliseconds_also_where_the_answer_does_not_say_so() -> None:
         {"date": "2015-04-20", "price": 5.0}
     ]
     assert layer({"PIN": "12-7", "DEED_DATE": 20150420, "SLPRICE": 5})["sales"][0]["date"] == "2015-04-20"
+
+
+# What a layer says of itself.
+
+
+def described(**changes: Any) -> Page:
+    types = {"OBJECTID": "OID", "Gis.Parcels.PIN": "String", "TAG": "Double"}
+    fields = [{"name": name, "type": f"esriFieldType{kind}"} for name, kind in types.items()]
+    about = {"type": "Feature Layer", "capabilities": "Map,Query", "fields": fields, **changes}
+    return Page("https://gis.example/FeatureServer/0?f=json", json.dumps(about).encode(), "application/json")
+
+
+@pytest.mark.parametrize(
+    ("named", "column", "kind"),
+    [
+        ("pin", "Gis.Parcels.PIN", "text"),
+        ("Other.Parcels.PIN", "Gis.Parcels.PIN", "text"),
+        ("TAG", "TAG", "number"),
+        ("GONE", "Gis.Parcels.PIN", "text"),
+        (None, "Gis.Parcels.PIN", "text"),
+    ],
+)
+def test_a_layer_tells_the_spelling_and_the_type_of_its_column(named: str | None, column: str, kind: str) -> None:
+    assert learn(described(), named) == {"field": column, "field_type": kind}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"fields": None}, "not_a_layer"),
+        ({"fields": [{"name": "OBJECTID"}, {"name": "COLOR"}]}, "no_id_column"),
+        ({"capabilities": "Map"}, "refused"),
+        ({"error": {"code": 499, "message": "Token Required"}}, "refused"),
+    ],
+)
+def test_a_layer_that_cannot_be_asked_for_a_parcel_says_why(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(PageError) as told:
+        learn(described(**changes), "PIN_2")
+    assert told.value.reason == reason
+
+
+def test_the_column_that_a_parcel_is_asked_for_by_has_its_id() -> None:
+    body = {"features": [{"attributes": {"TAG": "00-7", "PIN": "9", "OWNER": "HERON IDA"}}]}
+    page = Page("https://gis.example/FeatureServer/0/query", json.dumps(body).encode(), "application/json")
+
+    record = default_registry().parse(page, Target(platform="arcgis", extra={"field": "TAG"})).record
+
+    assert record["parcel_id"] == "00-7"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +13,7 @@ from dramatiq.asyncio import EventLoopThread
 
 from lienworker.outbox.rows import Claimed
 from lienworker.steps.in_flight import AfterCall, InFlight
-from tests.harness.node import wait_until
+from tests.harness.node import PATIENCE, wait_until
 
 
 class Harbour:
@@ -119,3 +120,26 @@ def test_what_is_abandoned_lands_no_more(harbour: Harbour) -> None:
     harbour.nothing_more_leaves()
     assert harbour.in_flight.landed() == []
     assert len(harbour.in_flight) == 0
+
+
+def test_a_group_is_waited_for_until_it_is_large_enough_or_complete(harbour: Harbour) -> None:
+    harbour.load(1, 2, 3, width=3)
+    harbour.have_left(1, 2, 3)
+    harbour.end(1)
+    harbour.end(2)
+    harbour.in_flight.wait_for_group(2, PATIENCE)
+    assert len(harbour.in_flight.landed()) == 2
+    harbour.end(3)
+    began = time.monotonic()
+    harbour.in_flight.wait_for_group(2, PATIENCE)
+    assert time.monotonic() - began < PATIENCE, "there is no second one to wait for"
+    assert len(harbour.in_flight.landed()) == 1
+
+
+def test_after_a_group_a_single_one_is_news_again(harbour: Harbour) -> None:
+    harbour.load(1, 2, width=2)
+    harbour.have_left(1, 2)
+    harbour.in_flight.wait_for_group(2, 0.0)
+    harbour.news.clear()
+    harbour.end(1)
+    assert harbour.news.wait(PATIENCE)

@@ -18,7 +18,18 @@ from tests.harness.in_process import Desk
 from tests.harness.on_demand import gateway_tasks
 
 #: Tables that do not grow with the work: a row a lane, a process, an endpoint, a setting, a host.
-_SMALL = {"pauses", "workers", "turns", "breakers", "facts", "counters", "tally", "hosts"}
+_SMALL = {
+    "pauses",
+    "workers",
+    "turns",
+    "breakers",
+    "facts",
+    "counters",
+    "tally",
+    "hosts",
+    "host_paces",
+    "paused_counties",
+}
 #: A list of ids that we pass in is no table; an index that is walked holds only the few rows that it was made for.
 _SCAN = re.compile(r"SCAN (\w+)\b(?! VIRTUAL| USING (?:COVERING )?INDEX)")
 #: What is sorted here: the hosts that may be asked now, and a dozen counts.

@@ -6,11 +6,12 @@ platform's own code; then it is said where on the page the value stands.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lienworker.platforms.catalog.provenance import names_of, origins_of
+from lienworker.platforms.catalog.provenance import Origin, names_of, origins_of
 from lienworker.platforms.core.base import Page, Platform, Record, Target
 from lienworker.platforms.reading import Grid, Names, Pair, read
 from lienworker.platforms.reading.canon import field_of
@@ -38,18 +39,29 @@ def explain(platform: Platform, page: Page, target: Target, record: Record, fiel
 
     Of a page without a record: what each rule saw.
     """
-    evidence = list(_evidence(platform, page, target))
+    evidence = [found for part in page.parts.values() for found in _evidence(platform, part, target)]
     found_names = record or dict.fromkeys(about for about, _, _ in evidence)
     names = [field] if field else [name for name in found_names if name != "fields"]
     origins = {origin.field: origin for origin in reversed(origins_of(page, record, names_of(platform)))}
     clues = []
     for name in names:
         value = record.get(name)
-        origin = origins.get(name) or next((it for place, it in origins.items() if _is_part(place, name)), None)
-        where = f"{origin.path}: {origin.text}"[:_LONGEST_SEEN] if origin else ""
+        origin = origins.get(name) or _of_most([it for place, it in origins.items() if _is_part(place, name)])
+        where = f"{_of_part(page, origin.part)}{origin.path}: {origin.text}"[:_LONGEST_SEEN] if origin else ""
         found = [Clue(name, value, rule, saw[:_LONGEST_SEEN], where) for about, rule, saw in evidence if about == name]
         clues += found or [_without_a_rule(platform, name, value, where)]
     return clues
+
+
+def _of_most(origins: list[Origin]) -> Origin | None:
+    """The first on the page that most of them stand on: a seller's name may stand on another one as the owner's."""
+    page = Counter(origin.part for origin in origins).most_common(1)
+    return next((origin for origin in origins if origin.part == page[0][0]), None)
+
+
+def _of_part(page: Page, part: str) -> str:
+    """Which of a parcel's pages it is, where there are several."""
+    return f"{part} " if page.more else ""
 
 
 def _is_part(place: str, name: str) -> bool:
@@ -58,6 +70,10 @@ def _is_part(place: str, name: str) -> bool:
 
 def unused(platform: Platform, page: Page, target: Target) -> list[Pair]:
     """The labels and values that became no canonical field: what a parser may still learn from."""
+    return [pair for part in page.parts.values() for pair in _unused(platform, part, target)]
+
+
+def _unused(platform: Platform, page: Page, target: Target) -> list[Pair]:
     pairs, _, names = _read_by(platform, page)
     seen = {_plain(text) for _, _, saw in _by_spots(platform, page, target) for text in saw.split(" | ")}
     return [pair for pair in pairs if not field_of(pair, names) and _plain(" ".join(pair.lines)) not in seen]

@@ -55,11 +55,19 @@ class _Spot(NamedTuple):
     place: Any
 
 
-def origins_of(page: Page, record: Record, names: Names = _NO_NAMES, part: str = "page") -> list[Origin]:
-    """The places of the record's values, in the order of the record; what stands nowhere is left out."""
-    index = _Index(list(_spots(page)), names)
-    found = (index.origin(name, value, part) for name, value in _values(record))
+def origins_of(page: Page, record: Record, names: Names = _NO_NAMES) -> list[Origin]:
+    """The places of the record's values, in the order of the record; what stands nowhere is left out.
+
+    A parcel of several pages is searched in their order: the first that says a value is its place.
+    """
+    indexes = {part: _Index(list(_spots(one)), names) for part, one in page.parts.items()}
+    found = (_first_origin(indexes, name, value) for name, value in _values(record))
     return [origin for origin in found if origin][:MOST_ORIGINS]
+
+
+def _first_origin(indexes: Mapping[str, _Index], name: str, value: Any) -> Origin | None:
+    found = (index.origin(name, value, part) for part, index in indexes.items())
+    return next((origin for origin in found if origin), None)
 
 
 def origins_guarded(page: Page, record: Record, platform: Platform) -> list[Origin]:

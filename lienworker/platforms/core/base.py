@@ -33,7 +33,7 @@ CANONICAL = (
     "zip", "legal_description", "property_use", "acres", "land_area_sqft", "building_area_sqft", "year_built",
     "bedrooms", "bathrooms", "homestead", "land_value", "building_value", "market_value", "assessed_value",
     "taxable_value", "values", "tax_year", "tax_amount", "total_due", "tax_status", "taxes", "liens", "sales",
-    "auction", "documents", "images", "parcels", "fields",
+    "auction", "documents", "images", "geometry", "centroid", "parcels", "fields",
 )  # fmt: skip
 T = TypeVar("T")
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})

@@ -9,7 +9,7 @@ Carolina assesses at six percent), a certificate without an amount (lists give i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -64,11 +64,11 @@ def _items(record: Record) -> Iterator[tuple[str, Record]]:
         yield f"{place}.", item
 
 
-def _rows(record: Record, name: str) -> Iterator[tuple[str, Record]]:
+def _rows(record: Record, name: str) -> Sequence[tuple[str, Record]]:
     rows = record.get(name)
-    for n, row in enumerate(rows if isinstance(rows, list) else ()):
-        if isinstance(row, dict):
-            yield f"{name}[{n}]", row
+    if not isinstance(rows, list):  # nearly always, and a generator for it would cost more than the check itself
+        return ()
+    return [(f"{name}[{n}]", row) for n, row in enumerate(rows) if isinstance(row, dict)]
 
 
 def _number(value: object) -> float | None:

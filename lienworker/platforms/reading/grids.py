@@ -96,7 +96,21 @@ def grids_of(tokens: list[Token]) -> tuple[list[Grid], list[Token]]:
         # The first of its tokens stays as a barrier, or the texts before and after the grid would look like neighbours.
         used.discard(id(grid.tokens[0]))
         grid.tokens[0].barrier = True
-    return grids, [token for token in tokens if id(token) not in used]
+    return grids, _without(used, tokens) if used else tokens
+
+
+def _without(used: set[int], tokens: list[Token]) -> list[Token]:
+    """The other tokens; each shares with the one that is before it now what it and those between them share."""
+    left: list[Token] = []
+    lowest = None
+    for token in tokens:
+        if id(token) in used:
+            lowest = token.shared if lowest is None else min(lowest, token.shared)
+            continue
+        if lowest is not None:
+            token.shared, lowest = min(token.shared, lowest), None
+        left.append(token)
+    return left
 
 
 def _tables(tokens: list[Token]) -> Iterator[list[_Row]]:

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from lienworker.platforms.core import clean
+from lienworker.platforms.core.bounds import remember_short
 from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, MAX_LABEL, is_known, meaning, normalise
 from lienworker.platforms.reading.places import Places
 from lienworker.platforms.reading.roles import mark_roles
@@ -57,14 +58,22 @@ def named_by_id(tokens: list[Token], pairs: list[Pair]) -> list[Pair]:
     found: dict[str, Pair] = {}
     for token in tokens if not known >= _NAMED_BY_ID else ():
         place = token.element.get("id")
-        if place and not token.barrier and not token.label and not _OF_ANOTHER.search(place):
-            word = normalise(_ID_PREFIX.sub("", place.rpartition("_")[2]))
-            name = _id_field(word)
+        if place and not token.barrier and not token.label:
+            word, name = _named_in(place)
             if name in _NAMED_BY_ID and name not in known and not is_known(token.text):
                 if name in found and name == "owner_name":
                     found[f"{name} {len(found)}"] = Pair("co owner", (token.text,))
                 found.setdefault(name, Pair(word, (token.text,)))
     return list(found.values())
+
+
+@remember_short(4096)
+def _named_in(place: str) -> tuple[str, str]:
+    """The words at the end of an element's id, and the field that they name. A county's pages have the same ids."""
+    if _OF_ANOTHER.search(place):
+        return "", ""
+    word = normalise(_ID_PREFIX.sub("", place.rpartition("_")[2]))
+    return word, _id_field(word)
 
 
 def _id_field(word: str) -> str:
@@ -94,11 +103,11 @@ def _value_after(tokens: list[Token], places: Places, index: int) -> tuple[str, 
     label, first = tokens[index], tokens[index + 1]
     if first.label or first.barrier or first.text.startswith(label.text):
         return ()  # "Site Address: Site Address maintained by …" is a remark
-    home, label_child, value_child = places.meetings[index]
-    depth = places.shared[index + 1]
+    home, label_child, value_child = places.meeting(index)
+    depth = first.shared
     if label_child is not None and label_child.tag in BLOCKS:
         # A block that holds more than the label is not the label's block.
-        if places.shared[index] > depth:
+        if label.shared > depth:
             return ()
         if not _adjacent(label_child, value_child):
             return ()
@@ -128,7 +137,7 @@ def _lines(tokens: list[Token], places: Places, start: int, depth: int, *, inlin
         token = tokens[at]
         if token.label or token.barrier or len(lines) > _MAX_LINES:
             break
-        if (at > start and places.shared[at] < depth) or (inline and places.block[at] > depth):
+        if (at > start and token.shared < depth) or (inline and token.block > depth):
             break
         if token.line == last:
             lines[-1].append(token.text)

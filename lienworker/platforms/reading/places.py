@@ -1,8 +1,9 @@
-"""Where the texts of a page stand to each other in its tree, worked out in one walk over the texts.
+"""Where the texts of a page stand to each other in its tree.
 
-Texts come in reading order, so the ways from each to the next cover every branch of the tree at most twice. Asking the
-tree again for each label (all that is around it, all that is in its row) costs its depth each time: many seconds on a
-hostile page of 30 KB.
+How deep each text is, and what it shares with the one before it, is known from the walk over the page. Texts come in
+reading order, so the ways from each to the next cover every branch of the tree at most twice. Asking the tree again for
+each label (all that is around it, all that is in its row) would cost its depth each time: many seconds on a hostile
+page of 30 KB.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from lienworker.platforms.reading.tokens import BLOCKS, Element, Token
+from lienworker.platforms.reading.tokens import Element, Token
 
 
 class Meeting(NamedTuple):
@@ -27,51 +28,24 @@ class Places:
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
-        self.depth: list[int] = []
-        self.shared: list[int] = []
+        self.shared = [token.shared for token in tokens]
         """How deep the lowest element is that is around both this text and the one before it."""
-        self.block: list[int] = []
-        """How deep the nearest block around this text is."""
-        self.meetings: dict[int, Meeting] = {}
-        """Of each label with the text after it, by the label's place."""
-        self._walk()
 
-    def _walk(self) -> None:
-        path: list[Element] = []
-        blocks: list[int] = []
-        depth_of: dict[Element, int] = {}
-        for at, token in enumerate(self._tokens):
-            branch = []
-            element = token.element
-            while element is not None and element not in depth_of:
-                branch.append(element)
-                element = element.getparent()
-            shared = -1 if element is None else depth_of[element]
-            left = path[shared + 1 :]
-            if at and self._tokens[at - 1].label:
-                meeting = Meeting(element, left[0] if left else None, branch[-1] if branch else None)
-                self.meetings[at - 1] = meeting
-            for gone in left:
-                del depth_of[gone]
-            del path[shared + 1 :], blocks[shared + 1 :]
-            depth, block = shared, blocks[-1] if blocks else -1
-            for element in reversed(branch):
-                depth += 1
-                depth_of[element] = depth
-                if element.tag in BLOCKS:
-                    block = depth
-                blocks.append(block)
-                path.append(element)
-            self.depth.append(depth)
-            self.shared.append(shared)
-            self.block.append(blocks[-1])
+    def meeting(self, at: int) -> Meeting:
+        """Where the text at this place and the one after it meet."""
+        label, value = self._tokens[at], self._tokens[at + 1]
+        shared = value.shared
+        label_child = _above(label.element, label.depth - shared - 1)
+        value_child = _above(value.element, value.depth - shared - 1)
+        home = label.element if label_child is None else label_child.getparent()
+        return Meeting(home, label_child, value_child)
 
     def is_inside(self, at: int, element: Element, depth: int) -> bool:
         """Whether a text stands in an element of that depth."""
         if at >= len(self._tokens):
             return False
         above = self._tokens[at].element
-        for _ in range(self.depth[at] - depth):
+        for _ in range(self._tokens[at].depth - depth):
             above = above.getparent()
         return above is element
 
@@ -92,3 +66,12 @@ class Places:
                 drops[open_ones.pop()] = at
             open_ones.append(at)
         return drops
+
+
+def _above(element: Element, steps: int) -> Element | None:
+    """The element so many steps above; None for less than none."""
+    if steps < 0:
+        return None
+    for _ in range(steps):
+        element = element.getparent()
+    return element

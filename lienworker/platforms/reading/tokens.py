@@ -40,8 +40,14 @@ class Token:
     text: str
     element: Element
     line: int
-    cell: Element | None = None
+    cell: Element | None
     """The table cell that it stands in."""
+    depth: int
+    """How deep its element is in the tree; the root has the depth 0."""
+    shared: int
+    """How deep the lowest element is that is around both this text and the one before it; -1 for the first text."""
+    block: int
+    """How deep the nearest block around this text is; -1 where there is none."""
     barrier: bool = False
     label: bool = False
     """This and `title` are worked out where they are needed, by `roles`."""
@@ -60,15 +66,21 @@ class _Walker:
         self.tokens: list[Token] = []
         self.line = 0
         self.cells: list[Element | None] = [None]
+        self.depth = -1
+        self.blocks = [-1]
+        self.lowest = -1
+        """How deep the lowest element is that was left since the last text."""
 
     def walk(self, root: Element) -> None:
         steps = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
         for event, element in steps:
             if event == "start":
+                self.depth += 1
                 tag = element.tag
                 # Most tags are blocks or plain; only the others that mean something here are worth a call.
                 if tag in BLOCKS:
                     self.line += 1
+                    self.blocks.append(self.depth)
                     if tag in CELLS:
                         self.cells.append(element)
                 elif tag in _MEANT and not self._enter(element, tag):
@@ -77,10 +89,8 @@ class _Walker:
                 if (text := element.text) and not text.isspace():
                     self._add(text, element)
                 continue
-            if event == "end" and (tag := element.tag) in BLOCKS:
-                self.line += 1
-                if tag in CELLS:
-                    self.cells.pop()
+            if event == "end":
+                self._leave(element.tag)
             tail = element.tail
             if tail and not tail.isspace() and element is not root:
                 self._add(tail, element.getparent())
@@ -96,28 +106,43 @@ class _Walker:
             return False
         return True
 
+    def _leave(self, tag: str) -> None:
+        self.depth = above = self.depth - 1
+        if above < self.lowest:
+            self.lowest = above
+        if tag in BLOCKS:
+            self.line += 1
+            self.blocks.pop()
+            if tag in CELLS:
+                self.cells.pop()
+
     def _add(self, raw: str, element: Element) -> None:
-        text = clean.text(raw)
+        text = " ".join(raw.split()) if raw.isascii() and "&" not in raw else clean.text(raw)
         # A star, a dash or a footnote mark is decoration; it neither labels nor says anything.
         if not text or not (text[0].isalnum() or _says_something(text)):
             return
         if ":" not in text:
-            self.tokens.append(Token(text, element, self.line, self.cells[-1]))
+            self._append(text, element)
             return
         if len(_LABEL_LINE.findall(raw)) > 1:  # text as it was typed: a label in its line, its value in the next
             for line in filter(None, map(clean.text, raw.splitlines())):
                 self.line += 1
-                self.tokens.append(Token(line, element, self.line, self.cells[-1]))
+                self._append(line, element)
             return
         for part in split_labels(text):
-            self.tokens.append(Token(part, element, self.line, self.cells[-1]))
+            self._append(part, element)
+
+    def _append(self, text: str, element: Element, *, barrier: bool = False) -> None:
+        token = Token(text, element, self.line, self.cells[-1], self.depth, self.lowest, self.blocks[-1], barrier)
+        self.tokens.append(token)
+        self.lowest = self.depth
 
     def _field(self, element: Element) -> None:
         if (element.get("type") or "").lower() in _BUTTONS:
             return
         shown = element.get("value") or element.text
         if element.get("readonly") is None and element.get("disabled") is None:
-            self.tokens.append(Token("", element, self.line, self.cells[-1], barrier=True))
+            self._append("", element, barrier=True)
         elif shown:
             self._add(shown, element)
 

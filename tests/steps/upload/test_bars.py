@@ -23,6 +23,11 @@ def test_what_was_made_during_an_outage_arrives_when_it_is_over(tmp_path: Path) 
 
 
 @pytest.mark.slow
+def test_after_a_short_absence_of_the_gateway_the_rest_goes_on(tmp_path: Path) -> None:
+    assert "of 40, " in outage.back(tmp_path, n=40, away=0.0, bar=0.0)
+
+
+@pytest.mark.slow
 def test_one_that_is_refused_is_parked_and_the_others_arrive(tmp_path: Path) -> None:
     assert outage.refused(tmp_path, n=60).startswith("59 delivered, 1 parked")
 

@@ -210,6 +210,16 @@ def test_a_newer_result_waits_while_an_older_one_is_in_the_air_elsewhere(here: D
     assert prepared_by(here, "mine.1") == []
 
 
+def test_a_newer_result_waits_while_an_older_one_is_in_the_air_in_another_batch_of_the_same_process(here: Desk) -> None:
+    here.add(1, name="older", **SAME)
+    here.send_raws()
+    assert prepared_by(here, "mine.1") == ["older1"]
+    here.next_moment()
+    here.add(1, name="newer", **SAME)
+    here.send_raws()
+    assert prepared_by(here, "mine.1") == []
+
+
 def test_an_older_result_waits_while_a_newer_one_is_in_the_air_elsewhere(here: Desk) -> None:
     older_and_newer(here)
     with write("test"):

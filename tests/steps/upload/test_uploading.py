@@ -705,6 +705,50 @@ def test_a_batch_that_hangs_holds_back_no_raw_file(
     assert here.states("upload_result") == {"waiting": 23}
 
 
+def test_a_full_batch_goes_while_another_is_under_way(
+    here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = here.runtime.gateway.open()
+    submit = client.submit_results
+
+    async def hanging(items: list[Any]) -> Any:
+        if any(item["task_id"] == "p1" for item in items):
+            await until_it(lambda: len(gateway.state.results) == 5)
+        return await submit(items)
+
+    monkeypatch.setattr(client, "submit_results", hanging)
+    here.add(10)
+    here.send_raws()
+    here.runtime.bounds.result.now = 5
+    here.upload()
+    assert here.states("upload_result") == {"delivered": 10}
+    assert result_calls(gateway) == 2
+
+
+def test_a_trickle_of_results_gathers_while_a_batch_is_under_way(
+    here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = here.runtime.gateway.open()
+    submit, may_land = client.submit_results, asyncio.Event()
+
+    async def hanging(items: list[Any]) -> Any:
+        await may_land.wait()
+        return await submit(items)
+
+    monkeypatch.setattr(client, "submit_results", hanging)
+    with here.runtime.holder.lease() as token:
+        uploader = here.uploader(token)
+        here.add(1)
+        here.send_raws()
+        assert uploader.results.set_out(1, is_last=True) == 1
+        here.add(2, name="q")
+        here.send_raws()
+        assert uploader.results.set_out(2, is_last=True) == 0
+        here.runtime.gateway.loop.call_soon_threadsafe(may_land.set)
+        uploader.work()
+    assert [call.items for call in gateway.state.calls("results")] == [1, 2]
+
+
 def test_a_probe_does_not_wait_behind_a_raw_file_that_hangs(
     here: Desk, gateway: ReferenceGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

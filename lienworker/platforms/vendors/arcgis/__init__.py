@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from lienworker.errors import PageError
@@ -11,11 +10,10 @@ from lienworker.platforms.core import clean
 from lienworker.platforms.core.base import Page, Platform, Record, Target
 from lienworker.platforms.reading import Pair, record_of
 from lienworker.platforms.reading.labels import FIELD_OF, ID_RANK, normalise
-from lienworker.platforms.rules import fill
+from lienworker.platforms.vendors.arcgis.layer import query_url
 from lienworker.platforms.vendors.arcgis.names import BARE, MAILING, MAILING_WORDS, NAMES, SALE, SITUS, spelled
 
 _URL = re.compile(r"/(?:FeatureServer|MapServer)/\d+/query", re.I)
-_TEMPLATE = "{base_url}/query?where={field}%3D%27{parcel_id}%27&outFields=*&returnGeometry=false&f=json"
 _OF_OWNER = frozenset({"owner_name", "co_owner", "owner_address"})
 # An answer may leave out what its columns are; milliseconds have many digits.
 _IS_DATE = re.compile(r"date|_dt$", re.I)
@@ -27,7 +25,7 @@ class ArcGisPlatform(Platform):
     """Reads the attributes of features like labels; dates are milliseconds since 1970."""
 
     name = "arcgis"
-    version = "3"
+    version = "4"
     delay = 1.0
     evidence = "real pages"
 
@@ -38,9 +36,7 @@ class ArcGisPlatform(Platform):
         return page.is_json and ('"geometryType"' in page.text or '"attributes"' in page.text)
 
     def build_url(self, target: Target) -> str | None:
-        # An apostrophe ends the text of a query; doubled, it is part of it.
-        quoted = replace(target, parcel_id=target.parcel_id.replace("'", "''")) if target.parcel_id else target
-        return fill(_TEMPLATE, quoted)
+        return query_url(target)
 
     def parse(self, page: Page, target: Target) -> Record:
         data = page.json()
@@ -52,7 +48,7 @@ class ArcGisPlatform(Platform):
         if not features:
             raise PageError("parcel_not_found", "the layer has no such parcel")
         dates = {field.get("name") for field in data.get("fields") or [] if field.get("type") == "esriFieldTypeDate"}
-        records = [_record(feature, dates) for feature in features]
+        records = [_record(feature, dates) | _asked_id(feature, target) for feature in features]
         record: Record = records[0] if len(records) == 1 else {"parcels": records}
         if data.get("exceededTransferLimit"):
             record.setdefault("fields", {})["exceededTransferLimit"] = "true"
@@ -70,6 +66,13 @@ def _refuse(data: Any) -> None:
     error = data.get("error") if isinstance(data, dict) else None
     if isinstance(error, dict) and error.get("code") in _NO_ENTRY:
         raise PageError("login_required", f"the service answered: {error.get('message') or error['code']}"[:200])
+
+
+def _asked_id(attributes: dict[str, Any], target: Target) -> Record:
+    """The parcel id as the column has it that the parcel was asked for by, whatever that column is called."""
+    column = target.extra.get("field")
+    parcel_id = _shown(column, attributes.get(column), set()) if isinstance(column, str) else None
+    return {"parcel_id": parcel_id} if parcel_id else {}
 
 
 def _attributes(feature: Any) -> dict[str, Any]:

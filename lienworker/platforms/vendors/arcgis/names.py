@@ -76,7 +76,9 @@ _WORDS = {
     ),
     "land_area_sqft": "lnd sqfoot|landsqft|lotsqft",
     "building_area_sqft": "tot lvg ar|tot lvg area|bld area|sqft living|resflrarea|bldgarea|liv area",
-    "year_built": "yr built|year blt|yrblt1|bldg yr|yr blt|year bld|resyrblt|const year|structyear|actyrblt|ayb",
+    "year_built": (
+        "act yr blt|yr built|year blt|yrblt1|bldg yr|yr blt|year bld|resyrblt|const year|structyear|actyrblt|ayb"
+    ),
     "bedrooms": "nbr bedrooms|num bedrms",
     "property_use": (
         "land class|proptype|landuse|land use cd|luc|use cd|classdesc|prop class|dor uc|use1 desc|useclass1"
@@ -140,6 +142,9 @@ _SALE_WORDS = {
         "|sale price1|sales price|slsprice|sale1price|price|deed price|sale val|consideration|recent sale price"
         "|sales amt"
     ),
+    # A roll may say no day.
+    "year": "sale yr1|sale yr|sale year|yr sold|sl yr|year sold",
+    "month": "sale mo1|sale mo|sale month|mo sold|month sold",
     "book": "ls book|deed book|or book1|dbook|db|deedbk|dbk|or book",
     "page": "ls page|deed page|or page1|dpage|deedpg|dpg|or page",
 }
