@@ -32,7 +32,7 @@ ABOUT, DATABASE, SUMS = "backup.json", "lienworker.db", "SHA256SUMS"
 #: The version of this layout.
 FORMAT = 1
 #: Folders whose files are included as they are.
-_FOLDERS = ("archive", "rejects")
+_FOLDERS = ("archive", "rejects", "sources")
 _CHUNK = 1 << 20
 #: Small files are read at once; ours have a few hundred bytes.
 _MOST_BYTES = {ABOUT: 1 << 20, "worker_id": 4096}
@@ -60,7 +60,7 @@ def write_backup(folder: DataFolder, path: Path, progress: Callable[[int, int], 
     aside, copy = aside_of(path), aside_of(path.with_name(f"{path.name}.db"))
     try:
         copy_database(folder.database, copy)
-        _forget_sessions(copy)
+        _forget_secrets(copy)
         missing = _write(folder, copy, aside, _is_compressed(path), progress)
         files = verify(aside)
         if path.exists():
@@ -95,11 +95,12 @@ def copy_database(source: Path, target: Path) -> None:
     check_database(target)
 
 
-def _forget_sessions(copy: Path) -> None:
-    """Take the sessions at sites out of a copy, without a trace: a backup outlives them, and they are secrets."""
+def _forget_secrets(copy: Path) -> None:
+    """Take sessions at sites and tokens of sources out of a copy, without a trace: a backup outlives them."""
     with contextlib.closing(connection_to(copy)) as database, database:
         database.execute("PRAGMA secure_delete = ON").fetchall()
         database.execute("DELETE FROM sessions WHERE true")  # without a condition, SQLite would only free its pages
+        database.execute("UPDATE harvests SET secret = NULL WHERE secret IS NOT NULL")
 
 
 def check_database(path: Path) -> None:

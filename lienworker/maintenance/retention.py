@@ -236,6 +236,7 @@ def _purge_history(keep: Keep, folder: DataFolder, purged: Purged) -> None:
     rejects = {Path(path).name for (path,) in all_rows(sql, (old,))}
     with write("purge_history"):
         purged.history += sum(_history(keep, "DELETE"))
+        execute("DELETE FROM list_columns WHERE import_id <> 0 AND import_id NOT IN (SELECT id FROM imports)")
         kept = all_rows("SELECT rejects_path FROM imports WHERE rejects_path IS NOT NULL")
         rejects -= {Path(path).name for (path,) in kept}
     for path in (folder.rejects / name for name in rejects):

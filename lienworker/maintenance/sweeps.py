@@ -40,8 +40,13 @@ _OVERTAKEN = """EXISTS (SELECT 1 FROM outbox u WHERE u.task_id = r.task_id AND u
 UNSYNCED = "EXISTS (SELECT 1 FROM results r WHERE r.task_id = t.task_id AND r.synced = 0 AND r.stays_here = 0)"
 #: Of the rows of task `t`: one is not over.
 OPEN_ROWS = f"EXISTS (SELECT 1 FROM outbox x WHERE x.task_id = t.task_id AND x.state IN {_OPEN})"
+#: Of task `t`, the page of a source: a result that was read from it is still to go.
+_WAITED_FOR = f"""EXISTS (SELECT 1 FROM outbox x JOIN outbox u ON u.raw_id = x.id AND u.state IN {_OPEN}
+    WHERE x.task_id = t.task_id AND x.topic = 'upload_raw')"""
+#: Of task `t`: a result names it as the page that it was read from.
+_NAMED = "EXISTS (SELECT 1 FROM results r WHERE r.source_task = t.task_id)"
 #: Of task `t`.
-SETTLED = f"""(t.status IN {ENDED} AND NOT {OPEN_ROWS} AND NOT EXISTS (
+SETTLED = f"""(t.status IN {ENDED} AND NOT {OPEN_ROWS} AND NOT {_WAITED_FOR} AND NOT EXISTS (
     SELECT 1 FROM results r WHERE r.task_id = t.task_id AND r.synced = 0 AND r.stays_here = 0 AND NOT {_OVERTAKEN}))"""
 #: Of task `t`: its result is in an archive, and only standalone mode keeps it from being delivered.
 ARCHIVED = f"""(t.status IN {ENDED} AND EXISTS (
@@ -102,7 +107,7 @@ class TaskSweep:
     def __init__(self, before_ms: int, *, archived: bool = False) -> None:
         self.name = "archived" if archived else "tasks"
         self._before = rfc3339(before_ms)
-        self.condition = ARCHIVED if archived else SETTLED
+        self.condition = ARCHIVED if archived else f"{SETTLED} AND NOT {_NAMED}"
         self._archived = archived
 
     def look(self, after: str) -> Window:
@@ -219,7 +224,7 @@ class StepSweep:
     name = "steps"
     condition = (
         f"o.state IN {_OVER} AND o.finished_at < ? AND t.status IN {ENDED}"
-        f" AND (o.topic IN ('fetch', 'scrape') OR NOT {OPEN_ROWS} AND NOT {UNSYNCED})"
+        f" AND (o.topic IN ('fetch', 'scrape') OR NOT {OPEN_ROWS} AND NOT {UNSYNCED} AND NOT {_WAITED_FOR})"
     )
 
     def __init__(self, before_ms: int) -> None:

@@ -17,8 +17,10 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import DATABASE_TROUBLE, close, fact, set_fact, write
 from lienworker.errors import BusyError
 from lienworker.maintenance.clocks import forgive_clock_jumps
+from lienworker.maintenance.deadlines import sort_in_retries
 from lienworker.maintenance.disk_limits import known_mb, measure, remember_size, watch_disk
 from lienworker.maintenance.hosts import give_up_dead_hosts
+from lienworker.maintenance.paces import look_at_paces
 from lienworker.maintenance.retention import Keep, Pace, purge
 from lienworker.outbox.clock_jumps import notice_clock_jump
 from lienworker.outbox.leases import WorkerLease, is_held_by, turn
@@ -52,7 +54,9 @@ class Chores:
         self.record_disk_usage()
         notice_clock_jump()  # first: a clock that was set ahead must not make a host look dead
         forgive_clock_jumps()
+        sort_in_retries()
         give_up_dead_hosts(self.settings.host_give_up)
+        look_at_paces()
         watch_disk(self.folder, self.settings)
         watch_storage(self.folder)
         if self.settings.mode == "ondemand":

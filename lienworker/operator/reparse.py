@@ -13,6 +13,7 @@ from typing import Any
 from lienworker.data_folder import DataFolder
 from lienworker.db.database import write
 from lienworker.errors import PageError, StoreError, as_value
+from lienworker.operator.reparse_source import reread_source, source_page
 from lienworker.outbox.outcomes import as_row, begin_generation
 from lienworker.outbox.rows import Claimed
 from lienworker.platforms import ParsedPage, Registry
@@ -76,13 +77,26 @@ class Reparse:
         if ids and not self._dry_run:  # a run without pages is not worth recording
             self.run_id = start_run("reparse", self._wanted.in_words())
         for start in range(0, len(ids), _GROUP):
-            self._take([item for item in map(self._reread, ids[start : start + _GROUP]) if item])
+            group = [task_id for task_id in ids[start : start + _GROUP] if not self._take_source(task_id)]
+            self._take([item for item in map(self._reread, group) if item])
             progress(min(start + _GROUP, len(ids)), len(ids))
         if self.run_id is not None:
             finish_run(self.run_id)
             self.tally.healed = [place.in_words() for place, seen in self._seen.items() if _is_healed(place, seen)]
             drift.release_stale_holds()
         return self.tally
+
+    def _take_source(self, task_id: str) -> bool:
+        """Read the page of a source again, whose parcels count one each; return whether it was one."""
+        row = source_page(task_id)
+        if row is None:
+            return False
+        done = reread_source(self._folder, row, dry_run=self._dry_run)
+        self.tally.changed += len(done.changed)
+        self.tally.unchanged += done.unchanged
+        self.tally.failed += done.failed
+        self.tally.pages += len(done.changed) + done.unchanged + done.failed
+        return True
 
     def _reread(self, task_id: str) -> Reread | None:
         """Parse a page again; return None where the task has moved on, or its page belongs to another platform."""

@@ -128,7 +128,7 @@ class _Ticker:
         if time.monotonic() >= self._next:
             began = time.monotonic()
             self.look()
-            self._next = time.monotonic() + max(0.3, 10 * (time.monotonic() - began))
+            self._next = time.monotonic() + max(0.3, 40 * (time.monotonic() - began))
 
     def look(self) -> dict[str, int]:
         states = fates_of(self._ids)

@@ -16,9 +16,11 @@ from lienworker.outbox import breaker, transitions
 from lienworker.outbox.outcomes import held_or_waiting, report_given_up
 from lienworker.outbox.states import NEVER_SENDABLE, UPLOADS, State, sql_list
 from lienworker.outbox.uploads import ENDPOINTS
+from lienworker.queries.lists import spellings
 from lienworker.store.audit import record_action
 
 _UPLOADS = sql_list(UPLOADS)
+_RAW = transitions.RAW_OF_RESULT.format("mine")
 #: Rows in one transaction, so that workers can write in between.
 _CHUNK = 1000
 #: Which states each verb applies to.
@@ -81,6 +83,8 @@ def count_rows(wanted: RowFilter) -> int:
 
 def find_rows(wanted: RowFilter, limit: int, *, oldest_first: bool = False) -> list[dict[str, Any]]:
     """Return rows that fit, newest first unless told otherwise."""
+    if _fits_nothing(wanted):
+        return []
     condition, values = _conditions(wanted)
     order = "o.id" if oldest_first else "o.id DESC"
     sql = (
@@ -89,6 +93,16 @@ def find_rows(wanted: RowFilter, limit: int, *, oldest_first: bool = False) -> l
         f" WHERE {condition} ORDER BY {order} LIMIT ?"
     )
     return list(dict_rows(sql, (*values, limit)))
+
+
+def _fits_nothing(wanted: RowFilter) -> bool:
+    """Return whether tallies and counties alone tell that no row fits: millions need not be looked at."""
+    sql = (
+        f"SELECT coalesce(sum(n), 0) FROM tally WHERE kind = 'outbox' AND topic IN {_UPLOADS}"
+        " AND (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR topic = ?2)"
+    )
+    is_empty = one_row(sql, (wanted.state, wanted.topic))[0] == 0
+    return is_empty or (wanted.county is not None and not spellings("tasks", wanted.county))
 
 
 def find_ids(
@@ -114,9 +128,9 @@ def find_ids(
 def raw_files_of(ids: Sequence[int], reasons: Sequence[str]) -> list[int]:
     """Return the rows of the raw files that these results wait for (held ones for one of these reasons)."""
     sql = (
-        "SELECT raw.id FROM json_each(?) chosen JOIN outbox mine ON mine.id = chosen.value"
-        " AND mine.topic = 'upload_result' JOIN outbox raw ON raw.task_id = mine.task_id"
-        " AND raw.generation = mine.generation AND raw.topic = 'upload_raw' AND (raw.state IN ('waiting', 'parked')"
+        "SELECT DISTINCT raw.id FROM json_each(?) chosen JOIN outbox mine ON mine.id = chosen.value"
+        f" AND mine.topic = 'upload_result' JOIN outbox raw ON raw.id = {_RAW}"
+        " AND (raw.state IN ('waiting', 'parked')"
         " OR raw.state = 'held' AND raw.reason IN (SELECT value FROM json_each(?))) ORDER BY raw.id"
     )
     return [row_id for (row_id,) in all_rows(sql, (json.dumps(list(ids)), json.dumps(list(reasons))))]

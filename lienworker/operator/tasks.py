@@ -28,7 +28,7 @@ class Done:
 
 
 def retry_tasks(task_ids: Sequence[str], what: str) -> Done:
-    """Start failed and expired tasks again; others are left as they are. A saved page is never fetched."""
+    """Start failed and expired tasks again; others are left. Saved pages and those of a file are never fetched."""
     return _in_chunks(task_ids, "retry", what, _retry)
 
 
@@ -50,19 +50,20 @@ def _in_chunks(task_ids: Sequence[str], action: str, what: str, act: Callable[[s
 
 def _retry(task_id: str) -> bool:
     row = all_rows(
-        "SELECT url, proxy, queue, priority FROM tasks"
-        " WHERE task_id = ? AND status IN ('failed', 'expired') AND url <> '' AND source <> 'saved'",
+        "SELECT url, proxy, queue, priority, due_by FROM tasks"
+        " WHERE task_id = ? AND status IN ('failed', 'expired') AND url <> '' AND source <> 'saved'"
+        " AND url NOT LIKE 'roll:%'",
         (task_id,),
     )
     if not row:
         return False
-    url, proxy, queue, priority = row[0]
+    url, proxy, queue, priority, due_by = row[0]
     generation = tasks.start_generation(task_id)
     transitions.supersede_reports(task_id)
     host = route_of(url, proxy)
     # A person asks for it: a host that was given up gets another chance.
     try_afresh(host)
-    transitions.add([Entry(Topic.FETCH, task_id, generation, queue, priority, host=host)])
+    transitions.add([Entry(Topic.FETCH, task_id, generation, queue, priority, host=host, due_by=due_by)])
     return True
 
 

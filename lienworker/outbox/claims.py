@@ -23,6 +23,7 @@ from lienworker.db.database import all_rows, execute, execute_many, one_row, wri
 from lienworker.hostnames import site_of
 from lienworker.outbox import transitions
 from lienworker.outbox.pacing import (
+    DELAYS,
     HORIZON_MS,
     MOST_OPEN,
     Booked,
@@ -32,7 +33,7 @@ from lienworker.outbox.pacing import (
     open_at_most,
     spacing_ms,
 )
-from lienworker.outbox.pauses import DriftHolds
+from lienworker.outbox.pauses import PlaceHolds
 from lienworker.outbox.rows import ASKED_FOR, NEVER_DUE, Claimed
 from lienworker.outbox.states import UPLOADS, Topic
 from lienworker.store import tasks
@@ -76,10 +77,11 @@ ORDER BY o.rank, o.due_at LIMIT ?
 # A route cools on its own and with the site that it leads to (`site_of`, in SQL); spacing is the site's alone.
 _SITE = "JOIN hosts s ON s.host = substr(b.host, 1, instr(b.host || ' ', ' ') - 1)"
 _READY = f"""
-SELECT b.host, b.rank, b.waiting, s.delay, s.robots_delay, s.concurrency, s.next_allowed_at, s.flow_width
+SELECT b.host, b.rank, b.waiting, coalesce(s.operator_concurrency, s.concurrency), s.next_allowed_at, s.flow_width,
+    {", ".join(f"s.{name}" for name in DELAYS)}
 FROM backlog b JOIN hosts h ON h.host = b.host {_SITE}
 WHERE b.topic = ? AND b.waiting > 0 AND b.not_before <= ? AND s.next_allowed_at <= ?
-AND max(h.cooling_until, s.cooling_until) <= ?
+AND max(h.cooling_until, s.cooling_until) <= ? AND s.paused_at IS NULL
 ORDER BY b.rank, s.next_allowed_at
 """
 _RANKS = (
@@ -188,12 +190,12 @@ def _claimed(row: tuple[Any, ...], token: str, start_at: int, delay_ms: int = 0)
 def _pick(topic: str, limit: int, token: str, rules: Rules, quarantined: bool, now: int, flows: int) -> list[Claimed]:
     picked: list[Claimed] = []
     touched: dict[str, Slot] = {}
-    paused = DriftHolds() if topic == Topic.FETCH else None
+    held_places = PlaceHolds() if topic == Topic.FETCH else None
     for candidate in _candidates(topic, limit, rules, now, touched, flows):
         wanted = min(len(candidate.starts), limit - len(picked))
         chosen = _due_rows(topic, candidate, now, wanted, quarantined=quarantined and not picked)
-        if paused:
-            chosen = _without_drift(chosen, paused)
+        if held_places:
+            chosen = _without_held(chosen, held_places)
         starts = candidate.starts[: len(chosen)]
         delay_ms = candidate.slot.delay_ms if candidate.slot else 0
         picked += [_claimed(row, token, start, delay_ms) for row, start in zip(chosen, starts, strict=True)]
@@ -216,16 +218,18 @@ def _due_rows(topic: str, candidate: _Candidate, now: int, wanted: int, *, quara
     return [row for row in rows if not row[_ALONE]]
 
 
-def _without_drift(rows: list[tuple[Any, ...]], paused: DriftHolds) -> list[tuple[Any, ...]]:
-    """Leave out, and hold, rows of a county that was paused after they were selected."""
-    claimed = ((row, _claimed(row, "", 0)) for row in rows)
-    held = {
-        row[0]
-        for row, it in claimed
-        if ASKED_FOR not in (it.payload or "") and paused.holds(it.platform, it.state, it.county, site_of(it.host))
-    }
-    transitions.hold(held, "drift")
-    return [row for row in rows if row[0] not in held]
+def _without_held(rows: list[tuple[Any, ...]], places: PlaceHolds) -> list[tuple[Any, ...]]:
+    """Leave out, and hold, rows of a place that is held since they were added; not what a person asks for."""
+    free = []
+    for row in rows:
+        it = _claimed(row, "", 0)
+        is_asked_for = ASKED_FOR in (it.payload or "")
+        reason = None if is_asked_for else places.reason_for(it.platform, it.state, it.county, site_of(it.host))
+        if reason:
+            transitions.hold([it.id], reason)
+        else:
+            free.append(row)
+    return free
 
 
 def _candidates(
@@ -238,7 +242,7 @@ def _candidates(
     open_requests = Counter(
         site_of(host) for (host,) in all_rows("SELECT host FROM outbox WHERE state = 'leased' AND topic = 'fetch'")
     )
-    for host, rank, waiting, delay, robots_delay, concurrency, next_allowed_at, flow_width in all_rows(
+    for host, rank, waiting, concurrency, next_allowed_at, flow_width, *delays in all_rows(
         _READY, (topic, now, now + HORIZON_MS, now)
     ):
         is_counted = flow_width is not None and rank > LAST_URGENT_RANK
@@ -246,7 +250,7 @@ def _candidates(
             continue
         site = site_of(host)
         if site not in touched:
-            delay_ms = spacing_ms(rules.host_delay, delay, robots_delay)
+            delay_ms = spacing_ms(rules.host_delay, *delays)
             most = min(open_at_most(concurrency, rules.host_concurrency), open_at_most(flow_width, MOST_OPEN))
             touched[site] = Slot(delay_ms, most, booked_until(next_allowed_at), open_requests[site])
         slot = touched[site]
@@ -306,7 +310,8 @@ def next_due(topic: str) -> int | None:
     if topic == Topic.FETCH:
         sql = (
             "SELECT min(at) FROM (SELECT max(b.not_before, s.next_allowed_at, h.cooling_until, s.cooling_until) AS at"
-            f" FROM backlog b JOIN hosts h ON h.host = b.host {_SITE} WHERE b.topic = ? AND b.waiting > 0)"
+            f" FROM backlog b JOIN hosts h ON h.host = b.host {_SITE} WHERE b.topic = ? AND b.waiting > 0"
+            " AND s.paused_at IS NULL)"
             " WHERE at > ? AND at < ?"
         )
     else:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from lienworker.db.clock import now_ms
-from lienworker.db.database import execute, fact, set_fact, write
+from lienworker.db.database import after_commit, execute, fact, set_fact, write
 from lienworker.outbox import transitions
 from lienworker.outbox.rows import NEVER_DUE
 
@@ -27,42 +27,41 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 logger = logging.getLogger(__name__)
 
 
-class ClockWatch:
-    """Corrects the schedule before a process books a request by a clock that was just set. One a process."""
-
-    def __init__(self) -> None:
-        self._lead: int | None = None
-
-    def look(self) -> None:
-        """Compare the clocks, without the database as long as they agree. Not inside a transaction."""
-        lead = _lead()
-        if self._lead is None or abs(lead - self._lead) >= _NOTEWORTHY_MS:
-            notice_clock_jump()
-            self._lead = lead
-
-
 def notice_clock_jump() -> int:
     """Correct the schedule after the clock was set; return by how many ms, ahead or (negative) back.
 
     Write only after a change. Several processes may see it at the same moment; the first one corrects.
     """
-    lead = _lead()
-    if _jump(lead) is None:
+    if _jump(_lead()) is None:
         return 0
     with write("clock_jump"):
-        jump = _jump(lead)
-        if jump is None:
-            return 0
-        if jump:
-            _shift_hosts(now_ms(), jump)
-        if jump < 0:
-            _bring_forward(now_ms(), -jump)
-        set_fact(CLOCK, f"{_boot()} {lead}")
+        return correct_clock_jump()
+
+
+def correct_clock_jump() -> int:
+    """Correct the schedule before a request is booked by a clock that was just set. Part of a larger transaction.
+
+    Inside of it, since one that waits for others to write may begin by one clock and book by another. And by what is
+    stored, not by what this process has seen: whoever books by a clock that is not the one of the schedule would leave
+    a host alone for as long as the two are apart.
+    """
+    lead = _lead()
+    jump = _jump(lead)
+    if jump is None:
+        return 0
     if jump:
-        way = "ahead" if jump > 0 else "back"
-        words = "the clock was set %s by %d s; the schedule is corrected"
-        logger.warning(words, way, abs(jump) // 1000, extra={"action": "clock"})
+        _shift_hosts(now_ms(), jump)
+        after_commit(lambda: _report(jump))
+    if jump < 0:
+        _bring_forward(now_ms(), -jump)
+    set_fact(CLOCK, f"{_boot()} {lead}")
     return jump
+
+
+def _report(jump: int) -> None:
+    way = "ahead" if jump > 0 else "back"
+    words = "the clock was set %s by %d s; the schedule is corrected"
+    logger.warning(words, way, abs(jump) // 1000, extra={"action": "clock"})
 
 
 def _jump(lead: int) -> int | None:

@@ -287,7 +287,7 @@ def _free_row(row: dict[str, Any], *, guilty: bool, words: str = "The worker die
     state = (State.DELIVERED if is_step else State.PARKED) if convicted else State.WAITING
     transitions.blame_for_death(row["id"], state)
     if convicted and row["topic"] == Topic.UPLOAD_RAW:
-        transitions.block_result(row["task_id"], row["generation"])
+        transitions.block_results(row["id"], row["task_id"], row["generation"])
     if convicted and is_step:
         words = f"{words} That happened {MOST_CRASHES} times."
         tasks.mark_failed(row["task_id"], "worker_died", words)

@@ -35,7 +35,11 @@ LONGEST_DELAY = 3600.0
 MOST_OPEN = 1000
 _MOST_FAILURES = 1_000_000
 
-_PACE = "SELECT delay, robots_delay, next_allowed_at FROM hosts WHERE host = ?"
+#: What the columns of a site say about its delay, in the order of `chosen_delay`.
+DELAYS = ("delay", "robots_delay", "operator_delay", "over_robots")
+_PACE = "SELECT delay, robots_delay, operator_delay, over_robots, next_allowed_at FROM hosts WHERE host = ?"
+#: `site_of` a row of `hosts h`, in SQL.
+SITE_OF_H = "substr(h.host, 1, instr(h.host || ' ', ' ') - 1)"
 _COOLING = "SELECT cooling_until FROM hosts WHERE host IN (?, ?)"
 
 
@@ -83,6 +87,8 @@ class Booking:
     missed: int | None = None
     #: Seconds that the site's robots.txt, just read, asks for.
     crawl_delay: float | None = None
+    #: How far ahead the start must lie, ms, so that a busy process can keep it.
+    lead_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +117,30 @@ def seconds_of(delay: Any) -> float | None:
     return min(float(delay), LONGEST_DELAY)
 
 
-def spacing_ms(host_delay: float, delay: Any, robots_delay: Any) -> int:
-    """Return the spacing that the platform asks for, or the setting; never less than robots.txt asks for."""
-    own = seconds_of(delay)
-    return int(1000 * max(host_delay if own is None else own, seconds_of(robots_delay) or 0.0))
+def chosen_delay(
+    host_delay: float, delay: Any, robots_delay: Any, operator_delay: Any, over_robots: Any
+) -> tuple[float, str]:
+    """Return the seconds between two requests to a site, and whose word that is.
+
+    An operator's word counts before the platform's, and that before the setting. It is never less than robots.txt asks
+    for, unless the operator has said expressly that theirs counts before that, too.
+    """
+    by_hand, by_platform = seconds_of(operator_delay), seconds_of(delay)
+    if by_hand is not None:
+        chosen, source = by_hand, "operator"
+    elif by_platform is not None:
+        chosen, source = by_platform, "platform"
+    else:
+        chosen, source = host_delay, "setting"
+    asked = seconds_of(robots_delay) or 0.0
+    if asked > chosen and not (over_robots and by_hand is not None):
+        return asked, "robots.txt"
+    return chosen, source
+
+
+def spacing_ms(host_delay: float, delay: Any, robots_delay: Any, operator_delay: Any, over_robots: Any) -> int:
+    """Return the chosen delay in ms."""
+    return int(1000 * chosen_delay(host_delay, delay, robots_delay, operator_delay, over_robots)[0])
 
 
 def open_at_most(concurrency: Any, otherwise: int) -> int:
@@ -143,15 +169,16 @@ def book(booking: Booking, host_delay: float, now: int, most_wait_ms: int | None
     spacing; otherwise it goes to the end of the line, since those behind it keep their times.
     """
     execute("INSERT OR IGNORE INTO hosts (host) VALUES (?)", (booking.site,))
-    delay, robots_delay, stored = one_row(_PACE, (booking.site,))
-    delay_ms, free_at = spacing_ms(host_delay, delay, robots_delay), booked_until(stored)
+    delay, robots_delay, operator_delay, over_robots, stored = one_row(_PACE, (booking.site,))
+    delay_ms = spacing_ms(host_delay, delay, robots_delay, operator_delay, over_robots)
+    free_at = booked_until(stored)
     if booking.missed is not None and free_at <= booking.missed + delay_ms:
         free_at = booking.missed
     if booking.crawl_delay is not None:
         slow_down(booking.site, booking.crawl_delay)
-        longer = spacing_ms(host_delay, delay, booking.crawl_delay) - delay_ms
+        longer = spacing_ms(host_delay, delay, booking.crawl_delay, operator_delay, over_robots) - delay_ms
         delay_ms, free_at = delay_ms + longer, free_at + max(0, longer)  # counted from the last request
-    start = max(now, free_at)
+    start = max(now + booking.lead_ms, free_at)
     is_far = most_wait_ms is not None and start - now > most_wait_ms
     execute("UPDATE hosts SET next_allowed_at = ? WHERE host = ?", (start + (0 if is_far else delay_ms), booking.site))
     return Booked(start, delay_ms, is_far)
@@ -209,7 +236,9 @@ def record_host_failure(route: str, now: int, reason: str, retry_after: float | 
 def hosts_given_up(now: int, give_up: float) -> list[tuple[str, str]]:
     """Return hosts that have not answered for so long that their tasks should end, with the reason."""
     return all_rows(
-        "SELECT host, coalesce(reason, 'no answer') FROM hosts WHERE failing_since <= ? AND failures_in_a_row >= ?",
+        "SELECT host, coalesce(reason, 'no answer') FROM hosts WHERE failing_since <= ? AND failures_in_a_row >= ?"
+        " AND NOT EXISTS (SELECT 1 FROM hosts s WHERE s.paused_at IS NOT NULL"
+        " AND s.host = substr(hosts.host, 1, instr(hosts.host || ' ', ' ') - 1))",
         (now - int(give_up * 1000), FAILING_AFTER),
     )
 

@@ -49,28 +49,53 @@ def pauses() -> list[tuple[str, str, str, str]]:
     return all_rows("SELECT lane, cause, since, words FROM pauses ORDER BY lane, cause")
 
 
-# Drift holds: whether the drift guard holds a row's county; asked when a row is added, and again before it is fetched.
+# Held places: whether a row's county is held; asked when a row is added, and again before it is fetched.
 
 
-class DriftHolds:
-    """The places that the drift guard holds now, read once per transaction.
+#: Why the fetches of a place are held: its pages have changed, or an operator has paused its county.
+DRIFT, PAUSED = "drift", "paused"
+
+
+class PlaceHolds:
+    """The places whose fetches are held now, read once per transaction.
 
     When a county's pages suddenly lack fields that they used to have, its site has probably changed, and results made
     with the old parser would be wrong. The drift guard (`steps.drift`) then marks the place as paused: its waiting
     fetches and uploads are held with the reason `drift`, and rows that are registered or claimed later are held on
     sight, which is what this class answers. Nothing is lost or sent meanwhile. A person releases the place, or a newer
     parser reads the stored pages again. Rejected: parking the rows (they are not at fault), and pausing the whole lane
-    (other counties are fine). There are nearly always no such places, and then every answer is immediate.
+    (other counties are fine).
+
+    An operator pauses a county for reasons of their own (`operator.hosts`): its fetches are held in the same way, with
+    the reason `paused`, until it is resumed; what is scraped already is still sent.
+
+    There are nearly always no such places, and then every answer is immediate.
     """
 
     def __init__(self) -> None:
         sql = "SELECT platform, state, county FROM field_history WHERE paused_at IS NOT NULL"
-        self._places = set(all_rows(sql))
+        self._drifting = set(all_rows(sql))
+        self._paused = {(state.lower(), county.lower()) for state, county, _ in paused_counties()}
 
     def __bool__(self) -> bool:
-        return bool(self._places)
+        return bool(self._drifting or self._paused)
 
-    def holds(self, platform: str | None, state: str | None, county: str | None, host: str) -> bool:
-        """Return whether a task's place is held; a task without a platform belongs to any that is held there."""
+    def reason_for(self, platform: str | None, state: str | None, county: str | None, host: str) -> str | None:
+        """Return why a task's place is held, if it is; a task without a platform belongs to any that is held there."""
         here = (state or "", county or f"({host})")
-        return any((platform or place[0], *here) == place for place in self._places)
+        if any((platform or place[0], *here) == place for place in self._drifting):
+            return DRIFT
+        return PAUSED if ((state or "").lower(), (county or "").lower()) in self._paused else None
+
+
+def paused_counties() -> list[tuple[str, str, str]]:
+    """Return the counties that an operator has paused: state, county, and since when."""
+    return all_rows("SELECT state, county, since FROM paused_counties ORDER BY state, county")
+
+
+def mark_county(state: str, county: str, *, paused: bool) -> None:
+    """Record that an operator has paused a county, or resumed it. Part of a larger transaction."""
+    if paused:
+        execute("INSERT OR IGNORE INTO paused_counties VALUES (?, ?, ?)", (state, county, rfc3339()))
+    else:
+        execute("DELETE FROM paused_counties WHERE state = ? AND county = ?", (state, county))

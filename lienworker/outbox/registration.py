@@ -10,7 +10,7 @@ from lienworker.hostnames import host_of, route_of, site_of
 from lienworker.outbox import transitions
 from lienworker.outbox.keys import Filled, Keys, fill_keys
 from lienworker.outbox.pacing import Politeness, know_hosts
-from lienworker.outbox.pauses import DriftHolds
+from lienworker.outbox.pauses import PlaceHolds
 from lienworker.outbox.rows import Entry
 from lienworker.outbox.states import State, Topic
 from lienworker.store import tasks
@@ -45,15 +45,16 @@ def register_in_transaction(
     by_id = {task.task_id: task for task in batch}
     known = tasks.known_ids(by_id)
     new = {task_id: task for task_id, task in by_id.items() if task_id not in known}
-    paused = DriftHolds()
+    places = PlaceHolds()
     if new:
         know_hosts({host_of(task.url) for task in by_id.values()}, politeness or {})
         tasks.insert_tasks(new)
         routes = {task_id: route_of(task.url, task.proxy) for task_id, task in new.items()}
-        transitions.add([_first_row(task_id, task, routes[task_id], paused) for task_id, task in new.items()])
+        transitions.add([_first_row(task_id, task, routes[task_id], places) for task_id, task in new.items()])
     found_again = tasks.give_addresses({task_id: by_id[task_id] for task_id in known})
-    refreshed = _refresh({task_id: by_id[task_id] for task_id in (known if refresh else found_again)}, paused)
+    refreshed = _refresh({task_id: by_id[task_id] for task_id in (known if refresh else found_again)}, places)
     lifted = _lift([task_id for task_id in known if by_id[task_id].queue == "urgent"])
+    _give_deadlines({task_id: by_id[task_id] for task_id in known if by_id[task_id].due_by is not None})
     _join_import(by_id, known)
     filled = fill_keys({task_id: _keys_of(by_id[task_id]) for task_id in known})
     return Registered(len(new), len(batch) - len(new) - refreshed, refreshed, lifted, filled)
@@ -100,22 +101,21 @@ def _keys_of(task: NewTask) -> Keys:
     return Keys(task.state, task.county, task.parcel_id)
 
 
-def _first_row(task_id: str, task: NewTask, host: str, paused: DriftHolds, generation: int = 1) -> Entry:
-    """Return the first row of a task, held at once where the drift guard holds its county."""
-    if paused and paused.holds(task.platform, task.state, task.county, site_of(host)):
-        held = State.HELD
-        return Entry(Topic.FETCH, task_id, generation, task.queue, task.priority, host, state=held, reason="drift")
-    return Entry(Topic.FETCH, task_id, generation, task.queue, task.priority, host=host)
+def _first_row(task_id: str, task: NewTask, host: str, places: PlaceHolds, generation: int = 1) -> Entry:
+    """Return the first row of a task, held at once where its county is."""
+    row = Entry(Topic.FETCH, task_id, generation, task.queue, task.priority, host=host, due_by=task.due_by)
+    reason = places.reason_for(task.platform, task.state, task.county, site_of(host)) if places else None
+    return replace(row, state=State.HELD, reason=reason) if reason else row
 
 
-def _refresh(known: Mapping[str, NewTask], paused: DriftHolds) -> int:
+def _refresh(known: Mapping[str, NewTask], places: PlaceHolds) -> int:
     """Start another round of the known tasks that have ended; those still in progress will be fresh anyway."""
     sql = "SELECT url, proxy FROM tasks WHERE task_id = ? AND status IN ('completed', 'failed', 'expired')"
     rows = []
     for task_id, task in known.items():
         for url, proxy in all_rows(sql, (task_id,)):  # the stored address is the one that is fetched
             route = route_of(url, proxy)
-            rows.append(_first_row(task_id, task, route, paused, tasks.start_generation(task_id)))
+            rows.append(_first_row(task_id, task, route, places, tasks.start_generation(task_id)))
             transitions.supersede_reports(task_id)
     transitions.add(rows)
     return len(rows)
@@ -126,6 +126,14 @@ def _lift(task_ids: Sequence[str]) -> int:
     transitions.make_urgent(task_ids)
     sql = "UPDATE tasks SET queue = 'urgent' WHERE task_id = ? AND queue <> 'urgent'"
     return execute_many(sql, ((task_id,) for task_id in task_ids)) if task_ids else 0
+
+
+def _give_deadlines(known: Mapping[str, NewTask]) -> None:
+    """Give known tasks that are still open the deadline with which they are named again, if that is earlier."""
+    for task_id, task in known.items():
+        assert task.due_by is not None
+        tasks.give_deadline([task_id], task.due_by, task.expires_at)
+        transitions.give_deadline([task_id], task.due_by)
 
 
 def _join_import(by_id: Mapping[str, NewTask], known: set[str]) -> None:

@@ -26,6 +26,25 @@ NEVER_DUE = 9_000_000_000_000_000
 ASKED_FOR = '"asked_for"'
 
 
+#: How much earlier than its deadline a row with one is due.
+DEADLINE_ORDER_MS = 20 * 365 * 86_400_000
+
+
+def deadline_order(due_by: int) -> int:
+    """Return the due time of a row with a deadline.
+
+    Rows of one host and rank are claimed in the order of their due times. A deadline, twenty years earlier, is long
+    past, so the row is due at once; it is before every row without a deadline; and the earliest deadline comes first.
+    Rejected: a second column to sort by, which every claim would pay for.
+    """
+    return due_by - DEADLINE_ORDER_MS
+
+
+def rank_of(queue: str, priority: int) -> int:
+    """Return a row's rank, as the schema generates it: urgent before default, then priority."""
+    return priority if queue == "urgent" else 10 + priority
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A row to add."""
@@ -41,14 +60,18 @@ class Entry:
     due_at: int | None = None
     reason: str | None = None
     parcel_key: str | None = None
+    due_by: int | None = None
+    #: The row of a source page's raw file, which must be acknowledged before this result may go.
+    raw_id: int | None = None
 
     def values(self, now: int) -> tuple[Any, ...]:
         """Return the values in the order in which `transitions.add` inserts them."""
         payload = json.dumps(self.payload) if self.payload is not None else None
-        due_at = now if self.due_at is None else self.due_at
+        soonest = now if self.due_by is None else deadline_order(self.due_by)
+        due_at = soonest if self.due_at is None else self.due_at
         return (
             self.topic, self.task_id, self.generation, self.host, self.queue, self.priority, payload,
-            self.state, due_at, self.reason, now, self.parcel_key,
+            self.state, due_at, self.reason, now, self.parcel_key, self.due_by, self.raw_id,
         )  # fmt: skip
 
 
@@ -107,6 +130,13 @@ def count_rows(name: str, by_topic: Counter[str]) -> None:
 def is_row(row_id: int) -> bool:
     """Return whether there is a row with this number."""
     return one_row("SELECT 1 FROM outbox WHERE id = ?", (row_id,)) is not None
+
+
+def raw_row_of(task_id: str, generation: int) -> tuple[int, str] | None:
+    """Return the row that uploads a task's raw file, and its state."""
+    sql = "SELECT id, state FROM outbox WHERE task_id = ? AND topic = 'upload_raw' AND generation = ?"
+    row = one_row(sql, (task_id, generation))
+    return (int(row[0]), str(row[1])) if row else None
 
 
 def steps_of(task_id: str) -> list[dict[str, Any]]:

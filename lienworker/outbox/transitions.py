@@ -46,7 +46,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from lienworker.db.clock import now_ms
 from lienworker.db.database import all_rows, execute, execute_many, one_row
 from lienworker.hostnames import site_of
-from lienworker.outbox.rows import ASKED_FOR, NEVER_DUE, Claimed, Entry, count_rows
+from lienworker.outbox.rows import ASKED_FOR, DEADLINE_ORDER_MS, NEVER_DUE, Claimed, Entry, count_rows, deadline_order
 from lienworker.outbox.states import NEVER_SENDABLE, SETTLED, State, Topic, sql_list
 
 _SETTLED = sql_list(SETTLED)
@@ -56,13 +56,18 @@ _FREE = "lease_token = NULL, lease_until = NULL"
 #: The fence: this row, while it is still ours.
 _MINE = "WHERE id = ? AND lease_token = ? AND state = 'leased'"
 _THESE = "id IN (SELECT value FROM json_each(?))"
+#: The row of the raw page that a result (of the outer query) waits for: its own task's, or that of its source page.
+RAW_OF_RESULT = """coalesce({0}.raw_id, (SELECT own.id FROM outbox own WHERE own.task_id = {0}.task_id
+    AND own.topic = 'upload_raw' AND own.generation = {0}.generation))"""
 #: When an upload may be sent: a result not before its raw page was acknowledged.
 _WHEN_SENDABLE = f"""CASE WHEN topic = 'upload_result' AND NOT EXISTS (
-    SELECT 1 FROM outbox raw WHERE raw.task_id = outbox.task_id AND raw.generation = outbox.generation
-    AND raw.topic = 'upload_raw' AND raw.state = 'delivered') THEN {NEVER_DUE} ELSE ? END"""
+    SELECT 1 FROM outbox raw WHERE raw.id = {RAW_OF_RESULT.format("outbox")} AND raw.state = 'delivered')
+    THEN {NEVER_DUE} ELSE ? END"""
 
 
 # Into the table
+#: The due time of a row with a deadline; NULL for others.
+_BY_DEADLINE = f"due_by - {DEADLINE_ORDER_MS}"
 
 
 def add(entries: Sequence[Entry]) -> None:
@@ -74,7 +79,7 @@ def add(entries: Sequence[Entry]) -> None:
     execute_many("INSERT OR IGNORE INTO hosts (host) VALUES (?)", known)
     execute_many(
         "INSERT INTO outbox (topic, task_id, generation, host, queue, priority, payload, state, due_at, reason,"
-        " created_at, parcel_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " created_at, parcel_key, due_by, raw_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (entry.values(now) for entry in entries),
     )
     count_rows("added", Counter(entry.topic for entry in entries))
@@ -130,6 +135,11 @@ def end_all(rows: Sequence[Claimed]) -> set[int]:
         f" WHERE {_THESE} AND lease_token = ? AND state = 'leased' RETURNING id"
     )
     return {row_id for (row_id,) in all_rows(sql, (now_ms(), json.dumps([row.id for row in rows]), rows[0].token))}
+
+
+def record_progress(row: Claimed, payload: str) -> bool:
+    """Keep with a leased row how far its work has been stored; return whether the row was still ours."""
+    return execute(f"UPDATE outbox SET payload = ? {_MINE}", (payload, row.id, row.token)).rowcount == 1
 
 
 def record_names(names: Mapping[int, str]) -> None:
@@ -233,7 +243,8 @@ def hold_all_uploads(reason: str) -> int:
 def release_steps(row_ids: Iterable[int]) -> None:
     """HELD to WAITING for fetches: they are due at once."""
     execute_many(
-        "UPDATE outbox SET state = 'waiting', reason = NULL, due_at = ? WHERE id = ? AND state = 'held'",
+        f"UPDATE outbox SET state = 'waiting', reason = NULL, due_at = coalesce({_BY_DEADLINE}, ?) WHERE id = ?"
+        " AND state = 'held'",
         ((now_ms(), row_id) for row_id in row_ids),
     )
 
@@ -248,11 +259,11 @@ def release_uploads(row_ids: Iterable[int], state: State, reason: str | None) ->
 
 
 def release_asked_for(task_id: str) -> None:
-    """HELD for drift to WAITING for a task whose page a person asks for; its payload says so from now on."""
+    """HELD with its county to WAITING for a task whose page a person asks for; its payload says so from now on."""
     execute(
-        "UPDATE outbox SET state = 'waiting', reason = NULL, due_at = ?,"
+        f"UPDATE outbox SET state = 'waiting', reason = NULL, due_at = coalesce({_BY_DEADLINE}, ?),"
         f" payload = json_set(coalesce(payload, '{{}}'), '$.{ASKED_FOR}', json('true'))"
-        " WHERE task_id = ? AND topic = 'fetch' AND state = 'held' AND reason = 'drift'",
+        " WHERE task_id = ? AND topic = 'fetch' AND state = 'held' AND reason IN ('drift', 'paused')",
         (now_ms(), task_id),
     )
 
@@ -307,6 +318,12 @@ def discard(row_ids: Sequence[int]) -> int:
         "UPDATE outbox SET state = 'parked', reason = 'raw_discarded', finished_at = ?"
         " WHERE topic = 'upload_result' AND state IN ('waiting', 'held') AND (task_id, generation) = ("
         " SELECT task_id, generation FROM outbox WHERE id = ? AND topic = 'upload_raw' AND state = 'discarded')",
+        ((now, row_id) for row_id in row_ids),
+    )
+    execute_many(
+        "UPDATE outbox SET state = 'parked', reason = 'raw_discarded', finished_at = ? WHERE raw_id = ?"
+        " AND state IN ('waiting', 'held') AND (SELECT raw.state FROM outbox raw WHERE raw.id = outbox.raw_id)"
+        " = 'discarded'",
         ((now, row_id) for row_id in row_ids),
     )
     return n
@@ -413,6 +430,30 @@ def make_urgent(task_ids: Iterable[str]) -> None:
     )
 
 
+def retries_to_sort_in(now: int) -> list[int]:
+    """Return the rows with a deadline whose backoff is over, and that wait where it has put them."""
+    sql = (
+        "SELECT id FROM outbox INDEXED BY outbox_deadline_retries WHERE state = 'waiting' AND due_by IS NOT NULL"
+        " AND attempts > 0 AND due_at BETWEEN ? AND ? LIMIT 5000"
+    )
+    return [row_id for (row_id,) in all_rows(sql, (now - DEADLINE_ORDER_MS // 4, now))]
+
+
+def sort_by_deadline(row_ids: Iterable[int]) -> None:
+    """Sort waiting rows in by their deadlines."""
+    sql = f"UPDATE outbox SET due_at = {_BY_DEADLINE} WHERE id = ? AND state = 'waiting' AND due_by IS NOT NULL"
+    execute_many(sql, ((row_id,) for row_id in row_ids))
+
+
+def give_deadline(task_ids: Iterable[str], due_by: int) -> None:
+    """Give waiting fetches of known tasks a deadline, unless they have an earlier one."""
+    execute_many(
+        "UPDATE outbox SET due_by = ?1, due_at = min(due_at, ?2) WHERE task_id = ?3 AND topic = 'fetch'"
+        " AND state IN ('waiting', 'held') AND coalesce(due_by, ?1) >= ?1",
+        ((due_by, deadline_order(due_by), task_id) for task_id in task_ids),
+    )
+
+
 def postpone(row_ids: Iterable[int], due_at: int) -> None:
     """Let waiting rows wait at least until `due_at`."""
     sql = "UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND state = 'waiting'"
@@ -456,13 +497,14 @@ def set_fingerprint(row_id: int, fingerprint: str) -> None:
     execute("UPDATE outbox SET fingerprint = ? WHERE id = ?", (fingerprint, row_id))
 
 
-def block_result(task_id: str, generation: int) -> None:
-    """Show on a waiting result that its raw page was parked, without which it may not be sent."""
+def block_results(raw_id: int, task_id: str, generation: int) -> None:
+    """Show on waiting results that their raw page was parked, without which they may not be sent."""
     execute(
         "UPDATE outbox SET reason = 'raw_parked' WHERE task_id = ? AND generation = ? AND topic = 'upload_result'"
         " AND state = 'waiting'",
         (task_id, generation),
     )
+    execute("UPDATE outbox SET reason = 'raw_parked' WHERE raw_id = ? AND state = 'waiting'", (raw_id,))
 
 
 def park_result(task_id: str, generation: int, reason: str, fingerprint: str) -> int | None:
@@ -477,12 +519,15 @@ def park_result(task_id: str, generation: int, reason: str, fingerprint: str) ->
 
 def unblock_results(raw_row_ids: Iterable[int]) -> None:
     """Let results be sent whose raw pages were acknowledged."""
+    ended = json.dumps(list(raw_row_ids))
     execute(
         "UPDATE outbox SET due_at = ?, reason = CASE reason WHEN 'raw_parked' THEN NULL ELSE reason END WHERE id IN ("
         " SELECT result.id FROM json_each(?) ended JOIN outbox raw ON raw.id = ended.value"
         " JOIN outbox result ON result.task_id = raw.task_id AND result.topic = 'upload_result'"
-        " AND result.generation = raw.generation AND result.state IN ('waiting', 'held', 'parked'))",
-        (now_ms(), json.dumps(list(raw_row_ids))),
+        " AND result.generation = raw.generation AND result.state IN ('waiting', 'held', 'parked')"
+        " UNION ALL SELECT result.id FROM json_each(?) ended JOIN outbox result ON result.raw_id = ended.value"
+        " AND result.state IN ('waiting', 'held', 'parked'))",
+        (now_ms(), ended, ended),
     )
 
 

@@ -44,6 +44,7 @@ _OUTAGES = ("down", "reset", "timeout", "server_error", "garbage", "failed", "un
 _LONGEST_WAIT_MS = 400_000
 
 _NEVER_SENDABLE = sql_list(NEVER_SENDABLE)
+RAW_OF_RESULT = transitions.RAW_OF_RESULT.format("o")
 
 #: So many rows are work for one process; the next one helps when more are waiting.
 _FOR_ONE = 250
@@ -222,7 +223,7 @@ def park(row: Claimed, reason: str, words: str, *, tries: int = 1) -> None:
     transitions.set_fingerprint(row.id, fingerprint(words))
     _record_failure(row, reason, words, tries=tries)
     if row.topic == Topic.UPLOAD_RAW:
-        transitions.block_result(row.task_id, row.generation)
+        transitions.block_results(row.id, row.task_id, row.generation)
 
 
 def park_unsendable(row: Claimed, reason: str, words: str) -> None:
@@ -277,12 +278,15 @@ def results_delivered(rows: Sequence[Claimed]) -> list[str]:
 def raw_pages(ids: Sequence[int]) -> dict[int, dict[str, Any]]:
     """What there is to say about the next raw file of each row; none for one whose result was replaced.
 
-    A parcel may have several, which go one after the other: `is_last` says of the file whether more follow.
+    A parcel may have several, which go one after the other: `is_last` says of the file whether more follow. The page
+    of a source (`stays_here`) has no parcel of its own, and each of its generations is wanted by the results read from
+    it.
     """
     found = dict_rows(
-        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.part, p.path, p.url, p.sha256, p.fetched_at,"
-        " p.content_type, p.position FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
-        " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
+        "SELECT o.id, r.platform, r.state, r.county, iif(r.stays_here, 'source page', r.parcel_id) AS parcel_id,"
+        " p.part, p.path, p.url, p.sha256, p.fetched_at, p.content_type, p.position"
+        " FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
+        " JOIN results r ON r.task_id = o.task_id AND (r.generation = o.generation OR r.stays_here)"
         " LEFT JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation AND p.sent_name IS NULL",
         (json.dumps(list(ids)),),
     )
@@ -308,13 +312,12 @@ def raw_part_delivered(row: Claimed, position: int, name: str) -> None:
 def sent_pages(ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
     """Return the pages behind results whose raw files the Gateway has, by the results' rows, in their order."""
     found = dict_rows(
-        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, p.part, p.path, p.sha256, p.position,"
+        "SELECT o.id, r.platform, r.state, r.county, r.parcel_id, r.source_index, p.part, p.path, p.sha256, p.position,"
         " coalesce(p.sent_name, json_extract(raw.payload, '$.name')) AS sent_name"
         " FROM json_each(?) wanted JOIN outbox o ON o.id = wanted.value"
         " JOIN results r ON r.task_id = o.task_id AND r.generation = o.generation"
-        " JOIN outbox raw ON raw.task_id = o.task_id AND raw.generation = o.generation"
-        " AND raw.topic = 'upload_raw' AND raw.state = 'delivered'"
-        " JOIN pages p ON p.task_id = o.task_id AND p.generation = o.generation",
+        f" JOIN outbox raw ON raw.id = {RAW_OF_RESULT} AND raw.state = 'delivered'"
+        " JOIN pages p ON p.task_id = raw.task_id AND p.generation = raw.generation",
         (json.dumps(list(ids)),),
     )
     pages: dict[int, list[dict[str, Any]]] = {}
@@ -388,16 +391,17 @@ LEFT JOIN outbox other ON other.task_id = d.task_id AND other.topic = o.topic AN
 WHERE d.task_id <> o.task_id AND CASE WHEN (d.fetched_at > ?1) <> (r.fetched_at > ?1) THEN coalesce(other.id, 0) > o.id
     ELSE (d.fetched_at, d.generation) > (r.fetched_at, r.generation) END
 """
-# One of the same parcel is in the air elsewhere, or a newer one is on its way: a kill may have hidden that the Gateway
-# has the newer one already.
+# One of the same parcel is in the air in another batch, or a newer one is on its way: a kill may have hidden that the
+# Gateway has the newer one already.
 _NOT_FIRST = f"""
 SELECT o.id FROM {_MINE}
 JOIN outbox other ON other.parcel_key = o.parcel_key AND other.topic = 'upload_result'
     AND other.state IN ('waiting', 'leased') AND other.id <> o.id
 JOIN results s ON s.task_id = other.task_id AND s.generation = other.generation
-WHERE (other.state = 'leased' AND other.lease_token <> ?3) OR (coalesce(other.reason, '') <> 'raw_parked'
-    AND CASE WHEN (s.fetched_at > ?1) <> (r.fetched_at > ?1) THEN other.id > o.id
-    ELSE (s.fetched_at, s.generation) > (r.fetched_at, r.generation) END)
+WHERE (other.state = 'leased' AND other.id NOT IN (SELECT value FROM json_each(?2)))
+    OR (coalesce(other.reason, '') <> 'raw_parked' AND CASE
+        WHEN (s.fetched_at > ?1) <> (r.fetched_at > ?1) THEN other.id > o.id
+        ELSE (s.fetched_at, s.generation) > (r.fetched_at, r.generation) END)
 """
 
 
@@ -413,8 +417,8 @@ def overtaken(rows: Sequence[Claimed], now: str) -> set[int]:
 
 
 def not_first(rows: Sequence[Claimed], now: str) -> set[int]:
-    """Return the ids of claimed rows (under one lease) that must let another one of their parcel go first."""
-    return {found[0] for found in all_rows(_NOT_FIRST, (now, json.dumps([row.id for row in rows]), rows[0].token))}
+    """Return the ids of rows, claimed together, that must let another one of their parcel go first."""
+    return {found[0] for found in all_rows(_NOT_FIRST, (now, json.dumps([row.id for row in rows])))}
 
 
 def supersede(row: Claimed) -> None:

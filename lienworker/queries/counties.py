@@ -9,6 +9,7 @@ from typing import Any
 
 from lienworker.db.clock import rfc3339
 from lienworker.db.database import all_rows, dict_rows
+from lienworker.outbox.pauses import paused_counties
 from lienworker.queries.chance import at_least, has_dropped
 from lienworker.queries.waiting import places_waiting
 from lienworker.steps.drift import rates
@@ -53,12 +54,20 @@ def counties(since_minute: int, limit: int = 500) -> list[dict[str, Any]]:
     for drifting in paused_places():
         place = (drifting["platform"], drifting["state"], _named(drifting["county"]))
         found.setdefault(place, _nothing_yet())["drift"] = drifting["words"]
+    for state, county, paused_at in paused_counties():
+        here = [key for key in found if (key[1].lower(), key[2].lower()) == (state.lower(), county.lower())]
+        for place in here or [("", state, county)]:
+            found.setdefault(place, _nothing_yet())["paused"] = paused_at
     rows = joined([{"platform": p, "state": s, "county": c, **entry} for (p, s, c), entry in found.items()], _COUNTS)
-    return sorted(rows, key=lambda row: (not row["drift"], -row["failed_now"], -row["ended"], -row["waiting"]))[:limit]
+    return sorted(rows, key=_trouble_first)[:limit]
+
+
+def _trouble_first(row: dict[str, Any]) -> tuple[bool, int, int, int]:
+    return not (row["drift"] or row["paused"]), -row["failed_now"], -row["ended"], -row["waiting"]
 
 
 def _nothing_yet() -> dict[str, Any]:
-    return {**dict.fromkeys(_COUNTS, 0), "oldest_minute": None, "drift": None}
+    return {**dict.fromkeys(_COUNTS, 0), "oldest_minute": None, "drift": None, "paused": None}
 
 
 def joined(rows: list[dict[str, Any]], counts: Sequence[str]) -> list[dict[str, Any]]:
@@ -70,7 +79,7 @@ def joined(rows: list[dict[str, Any]], counts: Sequence[str]) -> list[dict[str, 
     kept = []
     for row in rows:
         others = named[row["state"], row["county"]]
-        if row["platform"] or len(others) != 1 or not row["county"] or row.get("drift"):
+        if row["platform"] or len(others) != 1 or not row["county"] or row.get("drift") or row.get("paused"):
             kept.append(row)
             continue
         for name in counts:
@@ -93,14 +102,6 @@ def newest_url(platform: str, county: str) -> str | None:
     )
     rows = all_rows(sql, (county, platform or None, platform))
     return rows[0][0] if rows else None
-
-
-def host_facts(host: str) -> dict[str, Any] | None:
-    sql = (
-        "SELECT host, delay, robots_delay, concurrency, next_allowed_at, cooling_until, failures_in_a_row, reason"
-        " FROM hosts WHERE host = ?"
-    )
-    return next(dict_rows(sql, (host,)), None)
 
 
 def samples_of_failures(platform: str, county: str) -> list[dict[str, Any]]:

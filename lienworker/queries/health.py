@@ -14,7 +14,7 @@ from typing import Any
 from lienworker.db.clock import to_ms
 from lienworker.maintenance.disk_limits import Room
 from lienworker.queries.chance import at_least
-from lienworker.queries.formatting import at, cut, in_our_words, number, seconds, share
+from lienworker.queries.formatting import at, cut, in_our_words, number, share
 from lienworker.queries.snapshot import STUCK_MINUTES, UPLOADS_STUCK_MINUTES
 from lienworker.settings import Settings
 from lienworker.store.heartbeats import ACKNOWLEDGED
@@ -83,6 +83,7 @@ def findings(settings: Settings, facts: Facts) -> Iterator[Finding]:
     yield from _damage(facts)
     yield from _no_workers(settings, facts)
     yield from _stuck(settings, facts)
+    yield from (Finding("bad", row["words"]) for row in facts["deadlines"] if row["late"])
     yield from _counties(facts)
     yield from _blocked(facts)
     yield from _gateway(settings, facts) or _heartbeat(settings, facts)
@@ -219,6 +220,9 @@ def _pauses(facts: Facts) -> Iterator[Finding]:
     for pause in facts["pauses"]:
         level = "bad" if pause["cause"] in _OUT_OF_ROOM else "warn"
         yield Finding(level, f"{pause['lane']} is paused ({pause['words']})")
+    if names := facts["paused_by_hand"]:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield Finding("warn", f"an operator has paused {', '.join(names[:_NAMED])}{more}; what waits there is kept")
 
 
 def _drift(facts: Facts) -> Iterator[Finding]:
@@ -254,8 +258,10 @@ def _work(facts: Facts, *, is_well: bool) -> str:
             return f"{idle}; no stack runs on this folder"
         return f"all is well, {idle}" if is_well else idle
     words = "1 task is in progress" if facts["left"] == 1 else f"{number(facts['left'])} tasks are in progress"
-    is_known = facts["stack_runs"] and (facts["left_seconds"] or 0) >= 1
-    return words + (f", done in about {seconds(facts['left_seconds'])}" if is_known else "")
+    said = [words, *facts["forecast"]["stuck"]]
+    if facts["stack_runs"] and facts["forecast"]["words"]:
+        said[0] += f", {facts['forecast']['words']}"
+    return "; ".join(said)
 
 
 def _held(facts: Facts) -> list[str]:

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from lienworker.db.database import all_rows, dict_rows, one_row
@@ -34,7 +35,7 @@ _TASK_COLUMNS = (
 #: Indexes of what is rare. SQLite uses them only where the statement itself contains the value.
 _RARE = {"queue": "urgent", "source": "cli"}
 #: Tasks of an import whose results are looked up one by one.
-_SMALL_IMPORT = 150_000
+_SMALL_IMPORT = 20_000
 #: Characters of a value that a list shows.
 _SHOWN = 200
 #: The plain values of a record, extracted by SQLite, so that we never hold the record itself. A list of parcels has
@@ -68,9 +69,10 @@ def list_tasks(wanted: TaskFilter, below: int = TOP, limit: int = PAGE, *, oldes
     return _with_direct_hits(listing, wanted, below)
 
 
-def list_results(wanted: TaskFilter, below: int = TOP, limit: int = PAGE) -> Listing:
+def list_results(wanted: TaskFilter, below: int = TOP, limit: int = PAGE, *, oldest_first: bool = False) -> Listing:
     """Results with the plain values of their `data`, each cut to what a list can show: a record may have megabytes."""
-    listing = _Walk(_RESULTS, _RESULT_COLUMNS, wanted).page(below, limit)
+    start = None if below == TOP else below
+    listing = _Walk(_RESULTS, _RESULT_COLUMNS, wanted, oldest_first).page(start, limit)
     return Listing([with_data(row) for row in listing.rows], listing.more, listing.looked_at_all)
 
 
@@ -184,15 +186,15 @@ class _Walk:
         deadline = time.monotonic() + _SEARCH_SECONDS
         rows: list[dict[str, Any]] = []
         while True:
-            inner, values = self._window(start, order, window)
-            sql = f"SELECT {self.columns} FROM {self.table} WHERE rowid IN ({inner}){where} ORDER BY {order} LIMIT ?"
+            end = self._end_of_window(start, order, window)
+            condition, values = self._inside(start, end)
+            sql = f"SELECT {self.columns} FROM {self.table} WHERE {condition}{where} ORDER BY {order} LIMIT ?"
             rows += dict_rows(sql, (*values, *values_of_rest, limit + 1 - len(rows)))
             if len(rows) > limit:
                 return Listing(rows[:limit], rows[limit - 1]["position"], True)
-            n, lowest, highest = one_row(f"SELECT count(*), min(rowid), max(rowid) FROM ({inner})", values)
-            start = highest if self._oldest_first else lowest
-            if n < window:
+            if end is None:
                 return Listing(rows, None, True)
+            start = end
             if time.monotonic() > deadline:
                 return Listing(rows, start, False)
 
@@ -212,14 +214,34 @@ class _Walk:
         guide = next((name for name in indexes if getattr(self._wanted, name)), None)
         return rare if rare and self.table == "tasks" and guide not in {"reason", "county"} else guide
 
-    def _window(self, start: int | None, order: str, window: int) -> tuple[str, list[Any]]:
-        condition, values = self._inside(start)
-        return f"SELECT rowid FROM {self.table} WHERE {condition} ORDER BY {order} LIMIT ?", [*values, window]
+    def _end_of_window(self, start: int | None, order: str, window: int) -> int | None:
+        """Return the last rowid of the window behind `start`; None where it holds all that is left."""
+        if self._guide:
+            condition, values = self._inside(start)
+            sql = f"SELECT rowid FROM {self.table} WHERE {condition} ORDER BY {order} LIMIT 1 OFFSET ?"
+            row = one_row(sql, (*values, window - 1))
+            return int(row[0]) if row else None
+        # Without an index every row of the window is read: counting them first would read each twice.
+        first, last = self._extent
+        if self._oldest_first:
+            end = (first - 1 if start is None else start) + window
+            return end if end < last else None
+        end = (last + 1 if start is None else min(start, last + 1)) - window
+        return end if end > first else None
 
-    def _inside(self, start: int | None) -> tuple[str, list[Any]]:
+    @cached_property
+    def _extent(self) -> tuple[int, int]:
+        """The lowest and the highest rowid that the walk can meet."""
+        first = one_row(f"SELECT coalesce(min(rowid), 0) FROM {self.table}")[0]
+        last = one_row(f"SELECT coalesce(max(rowid), 0) FROM {self.table}")[0]
+        return max(self._low, first), min(self._high, last)
+
+    def _inside(self, start: int | None, end: int | None = None) -> tuple[str, list[Any]]:
         low, high = self._low, self._high
         if start is not None:
             low, high = (max(low, start + 1), high) if self._oldest_first else (low, min(high, start - 1))
+        if end is not None:
+            low, high = (low, min(high, end)) if self._oldest_first else (max(low, end), high)
         condition, values = "rowid BETWEEN ? AND ?", [low, high]
         if self._guide in _RARE:
             condition += f" AND {self._guide} = '{_RARE[self._guide]}'"
@@ -244,14 +266,19 @@ def _as_spelled(table: str, wanted: TaskFilter) -> tuple[TaskFilter, bool]:
     """The filter with its county as the table spells it, and whether that is one spelling: an index finds it then."""
     if not wanted.county:
         return wanted, True
+    found = spellings(table, wanted.county)
+    return (replace(wanted, county=found[0]), True) if len(found) == 1 else (wanted, not found)
+
+
+def spellings(table: str, county: str) -> list[str]:
+    """Return how a table spells a county; nothing where it has none of that name."""
     # From one name to the next by the index: as many steps as there are counties, however many rows.
     names = (
         f"WITH RECURSIVE names (name) AS (SELECT min(county) FROM {table} WHERE county IS NOT NULL UNION ALL"
         f" SELECT (SELECT min(county) FROM {table} WHERE county > name) FROM names WHERE name IS NOT NULL)"
         " SELECT name FROM names WHERE name = ? COLLATE NOCASE"
     )
-    spellings = [row[0] for row in all_rows(names, (wanted.county,))]
-    return (replace(wanted, county=spellings[0]), True) if len(spellings) == 1 else (wanted, not spellings)
+    return [row[0] for row in all_rows(names, (county,))]
 
 
 def _bounds(table: str, wanted: TaskFilter) -> tuple[int, int]:
@@ -271,11 +298,12 @@ def _span_of_import(table: str, import_id: int) -> tuple[int | None, int | None]
     if table == "tasks":
         sql = "SELECT min(rowid), max(rowid) FROM tasks WHERE import_id = ?"
         return tuple(one_row(sql, (import_id,)))
-    ids = f"SELECT task_id FROM tasks WHERE import_id = ? LIMIT {_SMALL_IMPORT}"
-    sql = f"SELECT count(*), min(rowid), max(rowid) FROM results WHERE task_id IN ({ids})"
-    n, low, high = one_row(sql, (import_id,))
     # The results of a large import are found by walking: they are everywhere.
-    return (0, TOP) if n == _SMALL_IMPORT else (low, high)
+    sql = f"SELECT count(*) FROM (SELECT 1 FROM tasks WHERE import_id = ? LIMIT {_SMALL_IMPORT})"
+    if one_row(sql, (import_id,))[0] == _SMALL_IMPORT:
+        return 0, TOP
+    ids = "SELECT task_id FROM tasks WHERE import_id = ?"
+    return tuple(one_row(f"SELECT min(rowid), max(rowid) FROM results WHERE task_id IN ({ids})", (import_id,)))
 
 
 def _first_since(since: str) -> int:
@@ -336,6 +364,7 @@ def pulse() -> tuple[Any, ...]:
         tuple(all_rows("SELECT kind, topic, state, n FROM tally")),
         tuple(all_rows("SELECT endpoint, is_open, successes, words FROM breakers")),
         tuple(all_rows("SELECT lane, cause FROM pauses")),
+        tuple(all_rows("SELECT host FROM hosts WHERE paused_at IS NOT NULL")),
         tuple(all_rows("SELECT holder FROM workers")),
         one_row("SELECT max(id) FROM audit"),
         tuple(all_rows("SELECT id, status, rows, added FROM imports ORDER BY id DESC LIMIT 3")),
@@ -362,7 +391,10 @@ def overdue_hosts(before: int) -> list[str]:
         "SELECT DISTINCT b.host FROM backlog b LEFT JOIN hosts h ON h.host = b.host"
         " LEFT JOIN hosts s ON s.host = substr(b.host, 1, instr(b.host || ' ', ' ') - 1)"
         " WHERE b.topic IN ('fetch', 'scrape') AND b.waiting > 0 AND b.not_before <= ?"
+        # A row with a deadline is due long before it was added.
+        " AND EXISTS (SELECT 1 FROM waiting_since w WHERE w.topic = b.topic AND w.host = b.host AND w.n > 0"
+        " AND w.minute <= ?)"
         " AND coalesce(s.next_allowed_at, 0) <= ?"
-        " AND max(coalesce(h.cooling_until, 0), coalesce(s.cooling_until, 0)) <= ?"
+        " AND max(coalesce(h.cooling_until, 0), coalesce(s.cooling_until, 0)) <= ? AND s.paused_at IS NULL"
     )
-    return [row[0] for row in all_rows(sql, (before, before, before))]
+    return [row[0] for row in all_rows(sql, (before, before // 60_000, before, before))]

@@ -8,9 +8,10 @@ from typing import Any
 from peewee import fn
 
 from lienworker.data_folder import DataFolder
-from lienworker.db.clock import now_ms, rfc3339
-from lienworker.db.models import Backlog, Host, dicts, tuples
+from lienworker.db.clock import rfc3339
+from lienworker.db.models import Backlog, tuples
 from lienworker.queries.health import judge
+from lienworker.queries.hosts import hosts
 from lienworker.queries.lists import failures_by_reason
 from lienworker.queries.snapshot import facts_of
 from lienworker.queries.waiting import backlog
@@ -29,7 +30,7 @@ def overview(settings: Settings, folder: DataFolder) -> dict[str, Any]:
         "data_dir": str(folder.root),
         "queues": queue_counts(),
         "failures": failures_by_reason(),
-        "hosts": busy_hosts(),
+        "hosts": hosts(settings),
         "backlog": backlog(),
         **facts,
     }
@@ -43,20 +44,3 @@ def queue_counts() -> dict[str, dict[str, int]]:
         queue = "urgent" if rank < 10 else "default"
         counts[queue][topic] = counts[queue].get(topic, 0) + waiting
     return counts
-
-
-def busy_hosts(limit: int = 20) -> list[dict[str, Any]]:
-    """Return hosts with work, those with problems first."""
-    waiting = fn.SUM(Backlog.waiting)
-    query = (
-        Host.select(
-            Host.host, waiting.alias("waiting"), Host.delay, Host.cooling_until, Host.failures_in_a_row, Host.reason
-        )
-        .join(Backlog, on=((Backlog.host == Host.host) & (Backlog.topic == "fetch")))
-        .group_by(Host.host)
-        .having(waiting > 0)
-        .order_by(Host.failures_in_a_row.desc(), waiting.desc())
-    )
-    now = now_ms()
-    rows = dicts(query.limit(limit))
-    return [{**row, "cooling_seconds": max(0, row.pop("cooling_until") - now) // 1000} for row in rows]

@@ -1,7 +1,7 @@
 """The search box: what a person types may be a parcel, a task, an address, or an owner.
 
-Parcels, tasks and addresses of pages are found by an index, wherever they are. Owners and other words of a record are
-looked for among the newest results for a fiftieth of a second; the list of results searches further back.
+Parcels, tasks, owners and addresses are found by an index, wherever they are, by how they begin. Words in the middle of
+a record are looked for among the newest results for a fiftieth of a second; the list of results searches further back.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from lienworker.store.tasks import local_task_id
 #: What one search shows of each kind.
 _MOST = 20
 _LAST = "\U0010ffff"
+#: As the indexes have them.
+_OWNER = "CASE WHEN json_valid(data) THEN json_extract(data, '$.owner_name') END"
+_ADDRESS = "CASE WHEN json_valid(data) THEN json_extract(data, '$.property_address') END"
+_SAID = f"task_id, parcel_id, platform, state, county, {_OWNER} AS owner_name, {_ADDRESS} AS property_address"
 _FOUND = "rowid AS position, task_id, parcel_id, platform, state, county, status, updated_at"
 
 
@@ -31,6 +35,19 @@ def tasks_that_begin(text: str, most: int = _MOST) -> list[dict[str, Any]]:
     )
     end = text + _LAST
     return list(dict_rows(sql, (text, local_task_id(text), text, end, most, text, end, most, most)))
+
+
+def results_that_begin(text: str, most: int = _MOST) -> list[dict[str, Any]]:
+    """Return results whose owner or property address begins with the text, each with both; by an index."""
+    if not text:
+        return []
+    parts = [
+        f"SELECT * FROM (SELECT {_SAID} FROM results WHERE stays_here = 0 AND {name} COLLATE NOCASE >= ?1"
+        f" AND {name} COLLATE NOCASE < ?2 ORDER BY {name} COLLATE NOCASE LIMIT ?3)"
+        for name in (_OWNER, _ADDRESS)
+    ]
+    sql = " UNION ".join(parts) + " ORDER BY owner_name, property_address LIMIT ?3"
+    return list(dict_rows(sql, (text, text + _LAST, most)))
 
 
 def results_that_say(text: str) -> Listing:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from lienworker.broker import refuse_redis_away
 from lienworker.data_folder import DataFolder, is_stack_running
 from lienworker.db.clock import now_ms, to_ms
 from lienworker.db.database import dict_rows, one_row
@@ -19,6 +18,11 @@ from lienworker.outbox.leases import living
 from lienworker.outbox.pauses import pauses
 from lienworker.outbox.uploads import ENDPOINTS, undelivered
 from lienworker.queries.counties import dropped_fields, failing_counties
+from lienworker.queries.forecast.deadlines import deadlines
+from lienworker.queries.forecast.facts import facts_now
+from lienworker.queries.forecast.model import forecast
+from lienworker.queries.forecast.words import as_facts
+from lienworker.queries.hosts import paused_by_hand
 from lienworker.queries.lists import overdue_hosts
 from lienworker.queries.outbox import uploads_held
 from lienworker.settings import Settings
@@ -41,6 +45,7 @@ _MOST_HOSTS = 20
 def facts_of(settings: Settings, folder: DataFolder) -> dict[str, Any]:
     """Return the snapshot."""
     now = now_ms()
+    work = facts_now(settings)
     workers = living(folder, "worker")
     lanes = [outbox_counts(topic) for topic in ENDPOINTS]
     for worker in workers:
@@ -62,6 +67,7 @@ def facts_of(settings: Settings, folder: DataFolder) -> dict[str, Any]:
         "breakers": breakers(),
         "heartbeat": last_heartbeat(),
         "pauses": [dict(zip(("lane", "cause", "since", "words"), row, strict=True)) for row in pauses()],
+        "paused_by_hand": paused_by_hand(),
         "workers": workers,
         "damage": known_damage(folder),
         "redis_trouble": _redis_trouble(settings),
@@ -69,12 +75,14 @@ def facts_of(settings: Settings, folder: DataFolder) -> dict[str, Any]:
         "disk_free_mb": free_where_pages_lie(folder),
         "disk_free_files": free_files(folder.raw),
         "data_mb": known_mb(folder),
+        "forecast": as_facts(forecast(work)),
+        "deadlines": deadlines(work),
         **_pace(),
     }
 
 
 def _pace() -> dict[str, Any]:
-    """Return the tasks that end per second, over the last ten minutes, and the time that the rest will take."""
+    """Return the tasks that end per second, over the last ten minutes, and how many are left."""
     minute = this_minute()
     lately = by_minute("task", minute - _RATE_MINUTES)
     moments = [when for counts in lately.values() for when in counts]
@@ -84,13 +92,15 @@ def _pace() -> dict[str, Any]:
     rate = ended / span
     counts = task_counts()
     left = counts["pending"] + counts["processing"]
-    return {"rate": rate, "left": left, "left_seconds": left / rate if rate and left else None}
+    return {"rate": rate, "left": left}
 
 
 def _redis_trouble(settings: Settings) -> str | None:
     """Return what is wrong with the operator's own Redis; a private one is the stack's to look after."""
     if not settings.redis_url:
         return None
+    from lienworker.broker import refuse_redis_away  # and Dramatiq with it: most have nothing to ask there
+
     try:
         refuse_redis_away(settings)
     except RedisAwayError as problem:

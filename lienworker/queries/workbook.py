@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lienworker.errors import InputError, OperatorError
-from lienworker.queries.export import Items, flatten, table_of
+from lienworker.queries.export import Selection, flatten, table_of
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
@@ -30,14 +30,14 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d
 _FIRST_DAY = datetime(1900, 3, 1)
 
 
-def write_workbook(items: Items, fields: tuple[str, ...], out: BinaryIO) -> int:
+def write_workbook(selection: Selection, fields: tuple[str, ...], out: BinaryIO) -> int:
     """Write all items as a workbook; return their number."""
     book = _new(out)
-    table = table_of(items, fields, frozenset(_HISTORIES))
+    table = table_of(selection, fields, frozenset(_HISTORIES))
     parcels = _Sheet(book, "parcels", list(table.columns))
-    histories = {name: _Sheet(book, name, columns) for name, columns in _columns_of_histories(items).items()}
+    histories = {name: _Sheet(book, name, columns) for name, columns in _columns_of_histories(selection).items()}
     n = 0
-    for item in items():
+    for item in selection.items():
         n += 1
         parcels.write(table.values(item))
         for name, row in _entries(item):
@@ -54,9 +54,9 @@ def _new(out: BinaryIO) -> Workbook:
     return Workbook(out, {"constant_memory": True})
 
 
-def _columns_of_histories(items: Items) -> dict[str, list[str]]:
+def _columns_of_histories(selection: Selection) -> dict[str, list[str]]:
     columns: dict[str, dict[str, None]] = {name: dict.fromkeys(_WHOSE) for name in _HISTORIES}
-    for item in items():
+    for item in selection.items():
         for name, row in _entries(item):
             columns[name].update(dict.fromkeys(row))
     return {name: list(found) for name, found in columns.items()}

@@ -7,7 +7,7 @@ more than was shown asks again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lienworker.operator import rows
@@ -24,23 +24,11 @@ from lienworker.store import audit as records
 from lienworker.store.history import paused_places
 from lienworker.store.runs import PageFilter, tasks_with_pages
 from lienworker.text_safety import plural
-from lienworker.web import tasks
+from lienworker.web import hosts, tasks
 from lienworker.web.outbox import NO_UPLOAD, TOPICS, wanted_of
-from lienworker.web.pages import CannotError, NotThereError, Page, Place, Question
+from lienworker.web.pages import CannotError, Meant, NotThereError, Page, Place, Question
 
 _FROM_HERE = "monitor: "
-
-
-@dataclass(frozen=True, slots=True)
-class Meant:
-    """What an action is about: how many, a description, and how to do it."""
-
-    n: int
-    noun: str
-    words: str
-    warning: str
-    do: Callable[[], int]
-    is_audited: bool = True
 
 
 _ROW_VERBS: dict[str, tuple[Callable[[Sequence[int], str], int], str]] = {
@@ -58,6 +46,14 @@ _LEFT_OUT = {
     " or too long. `lienworker tasks retry --all` fetches the page anew.",
     "release": "This stack is standalone and sends nothing on its own: `lienworker outbox replay` does it.",
 }
+#: Everything that can be done here, by what it is done to.
+ACTIONS: dict[str, frozenset[str]] = {
+    "outbox": frozenset(_ROW_VERBS),
+    "tasks": frozenset({"retry", "cancel"}),
+    "counties": frozenset({"accept", "reparse", *hosts.COUNTY_VERBS}),
+    "hosts": frozenset(hosts.HOST_VERBS),
+    "lanes": frozenset({"pause", "resume"}),
+}
 _LANES = ("intake", "fetch", "upload")
 _ACCEPT = (
     "Its pages are taken as right: what was held is fetched and sent, and what is usual there is learned anew. After a"
@@ -69,15 +65,17 @@ _TRIAL = 20
 
 def meant(place: Place, question: Question) -> Meant:
     kind, verb = question.params["kind"], question.params["verb"]
-    if kind == "outbox" and verb in _ROW_VERBS:
+    if verb not in ACTIONS.get(kind, ()):
+        raise NotThereError("There is no such action.")
+    if kind == "outbox":
         return _rows(place, verb, question)
-    if kind == "tasks" and verb in {"retry", "cancel"}:
+    if kind == "tasks":
         return _tasks(verb, question)
-    if kind == "counties" and verb in {"accept", "reparse"}:
-        return _county(place, verb, question)
-    if kind == "lanes" and verb in {"pause", "resume"}:
-        return _lanes(verb, question)
-    raise NotThereError("There is no such action.")
+    if kind == "hosts":
+        return hosts.on_host(place, verb, question)
+    if kind == "counties" and verb in hosts.COUNTY_VERBS:
+        return hosts.on_county(verb, question)
+    return _county(place, verb, question) if kind == "counties" else _lanes(verb, question)
 
 
 def _rows(place: Place, verb: str, question: Question) -> Meant:

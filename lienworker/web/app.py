@@ -19,6 +19,7 @@ from lienworker.queries.snapshot import facts_of
 from lienworker.web import (
     actions,
     counties,
+    hosts,
     imports,
     metrics,
     openapi,
@@ -47,6 +48,7 @@ VIEWS: dict[str, View] = {
     r"/outbox/{row_id:[0-9]{1,18}}": outbox.outbox_row,
     "/counties": counties.counties,
     "/county": counties.county,
+    "/hosts": hosts.hosts,
     "/imports": imports.imports,
     r"/imports/{import_id:[0-9]{1,18}}": imports.one_import,
     "/audit": actions.audit,

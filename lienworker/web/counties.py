@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from lienworker.db.clock import now_ms
 from lienworker.hostnames import host_of
 from lienworker.queries import counties as store
 from lienworker.queries.chance import at_least
+from lienworker.queries.forecast.facts import forecast_of_county
+from lienworker.queries.forecast.words import as_facts
 from lienworker.queries.health import FAILS, TROUBLED
+from lienworker.queries.hosts import host_named, pace_in_words, state_in_words
 from lienworker.store.counts import this_minute
 from lienworker.store.history import History, history_of
 from lienworker.store.history import Place as CountyPlace
@@ -18,17 +21,32 @@ from lienworker.web.results import HAS_EXCEL
 _LATELY = 24 * 60
 #: How many counties' hosts are looked up for the list.
 _SHOWN = 100
+#: How the list can be sorted, besides by trouble: in words, and by what.
+ORDERS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
+    "name": ("by name", lambda row: (row["county"].lower(), row["state"], row["platform"])),
+    "waiting": ("most waiting first", lambda row: -row["waiting"]),
+    "ended": ("most ended first", lambda row: -row["ended"]),
+    "failed": ("most failed ever first", lambda row: -row["failed"]),
+}
 
 
 def counties(place: Place, question: Question) -> Page:
     text = (question.text("text") or "").lower()
-    rows = store.counties(this_minute() // 1440 * 1440 - _LATELY)
+    rows = store.counties(this_minute() // 1440 * 1440 - _LATELY, limit=1_000_000)
     rows = [row for row in rows if text in f"{row['platform']} {row['state']} {row['county']}".lower()]
+    sort = question.text("sort")
+    if sort in ORDERS:
+        rows.sort(key=ORDERS[sort][1])
     for row in rows[:_SHOWN]:
         row |= _success(row) | _host(place, row["platform"], row["county"])
         row["median_ms"] = store.median_ms(row["platform"], row["county"])
         row["fell"] = [rate for rate in store.field_rates(_history(row)) if rate["fell"]]
-    return Page("counties.html", "Counties", {"rows": rows[:_SHOWN], "n": len(rows), "text": text})
+    orders = [(name, words) for name, (words, _) in ORDERS.items()]
+    return Page(
+        "counties.html",
+        "Counties",
+        {"rows": rows[:_SHOWN], "n": len(rows), "text": text, "sort": sort, "orders": orders},
+    )
 
 
 def county(place: Place, question: Question) -> Page:
@@ -48,6 +66,7 @@ def county(place: Place, question: Question) -> Page:
         "sample_task": history.sample_task,
         "has_excel": HAS_EXCEL,
         "failures": store.samples_of_failures(platform, name),
+        "forecast": as_facts(forecast_of_county(place.settings, platform, state, name)),
     }
     return Page("county.html", f"{name or 'No county'} ({platform or 'no platform'})", facts)
 
@@ -72,13 +91,7 @@ def _success(row: dict[str, Any]) -> dict[str, Any]:
 def _host(place: Place, platform: str, county: str) -> dict[str, Any]:
     """Return how the county's site is treated now."""
     url = store.newest_url(platform, county)
-    facts = store.host_facts(host_of(url)) if url else None
+    facts = host_named(host_of(url), place.settings) if url else None
     if facts is None:
-        return {"host": None, "delay": None, "cooling_seconds": 0, "host_reason": None}
-    wishes = [value for value in (facts["delay"], facts["robots_delay"]) if value is not None]
-    return {
-        "host": facts["host"],
-        "delay": max(wishes) if wishes else place.settings.host_delay,
-        "cooling_seconds": max(0, facts["cooling_until"] - now_ms()) // 1000,
-        "host_reason": facts["reason"] if facts["failures_in_a_row"] else None,
-    }
+        return {"host": None, "pace": None, "host_state": ""}
+    return {"host": facts["host"], "pace": pace_in_words(facts), "host_state": state_in_words(facts)}

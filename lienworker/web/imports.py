@@ -19,7 +19,10 @@ from lienworker.intake import RejectsFile
 from lienworker.intake.rows import plain_name
 from lienworker.maintenance.disk_limits import refuse_new_work, watch_import
 from lienworker.platforms import registry_with
+from lienworker.queries.forecast.facts import forecast_of_import
+from lienworker.queries.forecast.words import as_facts
 from lienworker.steps.import_file import How, Importer
+from lienworker.steps.parcel_sources import KnownSources
 from lienworker.store.counts import failures, import_counts
 from lienworker.store.imports import import_numbered
 from lienworker.store.imports import imports as all_imports
@@ -38,27 +41,30 @@ logger = logging.getLogger(__name__)
 
 
 def imports(_place: Place, _question: Question) -> Page:
-    return Page("imports.html", "Imports", {"rows": [_shown(row) for row in all_imports(_SHOWN)]})
+    return Page(
+        "imports.html", "Imports", {"rows": [_shown(row, import_counts(row["id"])) for row in all_imports(_SHOWN)]}
+    )
 
 
-def one_import(_place: Place, question: Question) -> Page:
+def one_import(place: Place, question: Question) -> Page:
     """Return the page of one import: how far its tasks are, and why some failed."""
     number = int(question.params["import_id"])
     found = import_numbered(number)
     if found is None:
         raise NotThereError(f"There is no import {number}.")
+    counts = import_counts(number)
     facts = {
-        "row": _shown(found),
-        "tasks": import_counts(number),
+        "row": _shown(found, counts),
+        "tasks": counts,
+        "forecast": as_facts(forecast_of_import(place.settings, number)),
         "failures": [{"reason": reason, "n": n, "sample": sample} for reason, n, sample in failures(number)],
         "has_excel": HAS_EXCEL,
     }
     return Page("import.html", f"Import {number}", facts)
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _shown(row: dict[str, Any], counts: dict[str, int]) -> dict[str, Any]:
     """Return an import with what became of its tasks: in words, and as the share that has ended."""
-    counts = import_counts(row["id"])
     n = sum(counts.values())
     left = counts["pending"] + counts["processing"]
     said = [f"{number:,} {status}" for status, number in counts.items() if number]
@@ -152,7 +158,8 @@ def _import(place: Place, path: Path, name: str) -> None:
     rejects = RejectsFile.of_import(place.folder.rejects, name)
     try:
         check_room = watch_import(place.folder, place.settings)
-        importer = Importer(registry_with(place.settings.platforms_folder), path, name, How())
+        registry = registry_with(place.settings.platforms_folder)
+        importer = Importer(registry, path, name, How(), KnownSources(place.folder, registry))
         importer.run(rejects, lambda tally: check_room())
     except LienworkerError as problem:
         raise CannotError(f"{name} cannot be imported: {problem}") from None

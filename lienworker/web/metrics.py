@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from lienworker.outbox.breaker import breakers
 from lienworker.outbox.uploads import ENDPOINTS
 from lienworker.queries.counties import served_by_host
+from lienworker.queries.forecast.facts import facts_now
+from lienworker.queries.forecast.model import forecast, forecast_of, urgent_part
 from lienworker.queries.outbox import lanes
 from lienworker.queries.snapshot import facts_of
 from lienworker.queries.waiting import oldest_by_topic
@@ -47,6 +49,7 @@ def _lines(place: Place, names: Names) -> Iterator[str]:
     yield from _gateway()
     yield from _histogram("task_seconds", "From arrival to end.", "task_seconds", _TASK_BOUNDS, 1)
     yield from _histogram("fetch_seconds", "Fetching a page.", "fetch_ms", _FETCH_BOUNDS, 1000)
+    yield from _forecast(place)
     yield from _gauge("workers", "Living worker processes.", {(): len(facts["workers"])})
     yield from _gauge("stack_up", "1 while a stack runs.", {(): int(facts["stack_runs"])})
     paused = {pause["lane"] for pause in facts["pauses"]}
@@ -74,6 +77,18 @@ def _gateway() -> Iterator[str]:
     yield from _counter("gateway_calls", "Calls by endpoint and what they came to.", calls, "endpoint", "outcome")
     is_open = {row["endpoint"]: row["is_open"] for row in rows}
     yield from _gauge("breaker_open", "1 while an endpoint's breaker is open.", is_open, "endpoint")
+
+
+def _forecast(place: Place) -> Iterator[str]:
+    """Yield when each queue ends, as Unix time; a queue without a time (empty, paused) has no series."""
+    facts = facts_now(place.settings)
+    found = {"all": forecast(facts), "urgent": forecast_of(facts, urgent_part(facts))}
+    ends = {queue: each.ends.likely / 1000 for queue, each in found.items() if each.ends}
+    yield from _gauge("forecast_end_timestamp_seconds", "When the last task ends, by queue.", ends, "queue")
+    hindered: Counter[str] = Counter({"held": sum(facts.held.values())})
+    for site in found["all"].hindered:
+        hindered[str(site.hindrance)] += site.facts.waiting
+    yield from _gauge("forecast_stuck_tasks", "Tasks that do not move, by cause.", hindered, "cause")
 
 
 def _fetches(names: Names) -> Counter[tuple[str, str]]:

@@ -34,7 +34,15 @@ def document() -> dict[str, Any]:
     paths = {
         "/api/overview": _get(
             "The state of the stack",
-            {"health": _OBJECT, "tasks": _OBJECT, "outbox": _OBJECT, "workers": _LIST, "mode": _TEXT, "lanes": _LIST},
+            {
+                "health": _OBJECT,
+                "tasks": _OBJECT,
+                "outbox": _OBJECT,
+                "workers": _LIST,
+                "mode": _TEXT,
+                "lanes": _LIST,
+                "forecast": _OBJECT,
+            },
         ),
         "/api/tasks": _get(
             "A page of tasks; `more` is the next `below`, null at the end",
@@ -46,7 +54,7 @@ def document() -> dict[str, Any]:
             {"task": _OBJECT, "steps": _LIST, "attempts": _LIST, "pages": _LIST, "result": _NULLABLE_OBJECT},
             path={"task_id": {"type": "string", "minLength": 1, "pattern": "^[^/]+$"}},
         ),
-        "/api/results": _get("A page of results", listing, query=_filters((*results.FILTERS, "import_id"))),
+        "/api/results": _get("A page of results", listing, query=_filters((*results.FILTERS, "import_id", "sort"))),
         "/api/outbox": _get(
             "Lanes, breakers, what is set aside, and a page of rows",
             {**listing, "lanes": _LIST, "breakers": _LIST, "parked": _LIST, "held": _LIST},
@@ -57,22 +65,28 @@ def document() -> dict[str, Any]:
             {"row": _OBJECT, "errors": _LIST},
             path={"row_id": {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}},
         ),
-        "/api/counties": _get("Counties", {"rows": _LIST, "n": _COUNT}, query={"text": _TEXT}),
+        "/api/counties": _get("Counties", {"rows": _LIST, "n": _COUNT}, query={"text": _TEXT, "sort": _TEXT}),
         "/api/county": _get(
             "One county",
-            {"row": _OBJECT, "fields": _LIST, "failures": _LIST},
+            {"row": _OBJECT, "fields": _LIST, "failures": _LIST, "forecast": _OBJECT},
             query=dict.fromkeys(("platform", "state", "county"), _TEXT),
+        ),
+        "/api/hosts": _get(
+            "Hosts with work, or those whose names have `text` in them; each delay with whose word it is",
+            {"rows": _LIST, "n": _COUNT},
+            query={"text": _TEXT},
         ),
         "/api/imports": _get("Imports", {"rows": _LIST}),
         "/api/imports/{import_id}": _get(
             "One import: how far its tasks are, and why some failed",
-            {"row": _OBJECT, "tasks": _OBJECT, "failures": _LIST},
+            {"row": _OBJECT, "tasks": _OBJECT, "failures": _LIST, "forecast": _OBJECT},
             path={"import_id": {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}},
         ),
         "/api/audit": _get("Who did what by hand", {"rows": _LIST}),
         "/api/search": _get(
-            "Tasks whose ids begin with `q` or whose address it is; without `brief` also results that say it",
-            {"q": _TEXT, "tasks": _LIST},
+            "Tasks whose ids begin with `q` or whose page it is, and results whose owner or address begins with it;"
+            " without `brief` also results that say it elsewhere",
+            {"q": _TEXT, "tasks": _LIST, "results": _LIST},
             query={"q": _TEXT, "brief": _TEXT},
         ),
         "/api/refusals": _get(

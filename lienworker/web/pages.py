@@ -54,6 +54,18 @@ class Place:
     read_only: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What an action is about: how many, a description, and how to do it."""
+
+    n: int
+    noun: str
+    words: str
+    warning: str
+    do: Callable[[], int]
+    is_audited: bool = True
+
+
 View = Callable[[Place, Question], Page]
 
 #: New rows above a list that are counted; more are "100+".

@@ -11,7 +11,7 @@ from typing import IO, Any
 from aiohttp import web
 
 from lienworker.errors import LienworkerError
-from lienworker.queries.export import Shape, export, flatten, items_to_export
+from lienworker.queries.export import Shape, export, flatten, selected
 from lienworker.queries.filters import TaskFilter
 from lienworker.queries.formatting import label
 from lienworker.queries.lists import list_results
@@ -43,13 +43,19 @@ def filter_of(question: Question) -> TaskFilter:
 
 def results(_place: Place, question: Question) -> Page:
     wanted = filter_of(question)
-    shown = list_facts(question, lambda below, limit: list_results(wanted, below, limit))
+    oldest_first = question.text("sort") == "oldest"
+    shown = list_facts(
+        question,
+        lambda below, limit: list_results(wanted, below, limit, oldest_first=oldest_first),
+        stays=not oldest_first,
+    )
     columns = _columns([row["data"] for row in shown["rows"]]) if wanted.platform else list(_USUAL)
     for row in shown["rows"]:
         flat = flatten(row["data"])
         row["cells"] = {name: flat.get(name) for name in columns}
     facts = {
-        "filter": {name: getattr(wanted, name) or None for name in (*FILTERS, "import_id")},
+        "filter": {name: getattr(wanted, name) or None for name in (*FILTERS, "import_id")}
+        | {"sort": "oldest" if oldest_first else None},
         "columns": [(name, label(name), "") for name in columns],
         "suggest": known_values(),
         "has_excel": HAS_EXCEL,
@@ -84,7 +90,7 @@ def _written(place: Place, wanted: TaskFilter, form: str) -> IO[bytes]:
     """Write results to a temporary file first: there may be many, and a failure must not tear the download."""
     file = tempfile.TemporaryFile("w+b", dir=place.folder.root)  # noqa: SIM115
     try:
-        export(lambda: items_to_export(wanted), Shape(form), file)
+        export(selected(wanted), Shape(form), file)
     except LienworkerError as problem:
         file.close()
         raise CannotError(str(problem)) from None

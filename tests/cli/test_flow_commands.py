@@ -93,6 +93,17 @@ def test_scrape_takes_a_parcel_id_instead_of_an_address_and_shows_its_steps(tmp_
     assert node.sql("SELECT count(*) FROM pages") == [(4,)]
 
 
+def test_explain_says_of_a_parcel_of_several_pages_on_which_each_field_stands(tmp_path: Path) -> None:
+    with served("webforms", tmp_path) as (site, node):
+        parcel = ("--platform", site.name, "--state", "XX", "--parcel-id", parcel_id(3))
+        assert node.cli("scrape", *parcel).returncode == 0
+        told = node.json("platforms", "explain", parcel_id(3), "--platform", site.name)
+        shown = node.cli("platforms", "explain", parcel_id(3), "--platform", site.name, "--field", "sales").stdout
+    parts = {origin["field"]: origin["part"] for origin in told["origins"]}
+    assert (parts["owner_name"], parts["sales[0].price"]) == ("profile", "sales")
+    assert "sales /" in shown
+
+
 def test_scrape_saves_the_page_at_the_step_that_failed(tmp_path: Path) -> None:
     with served("webforms", tmp_path) as (site, node):
         done = node.cli(

@@ -38,7 +38,7 @@ def test_run_draws_a_bar_on_a_terminal(node: Node, file: str) -> None:
 def test_no_color_is_honoured_and_a_narrow_window_is_not_broken(node: Node, file: str) -> None:
     _, shown = node.on_terminal("run", file, columns=30, NO_COLOR="1")
     assert not COLOUR.search(shown)
-    assert frames(shown)[-1].startswith("[#####] 25/25 tasks")
+    assert re.match(r"\[#{5,}\] 25/25 tasks", frames(shown)[-1])
     assert all(len(frame) <= 29 for frame in frames(shown))
     assert not COLOUR.search(node.on_terminal("status", NO_COLOR="1")[1].replace("\x1b[2J", ""))
 

@@ -20,7 +20,7 @@ from lienworker.operator.tasks import retry_tasks
 from lienworker.outbox import clock_jumps, transitions
 from lienworker.outbox.backoff import GiveUp, TryAgain, cooling_ms, decide
 from lienworker.outbox.claims import claim_task
-from lienworker.outbox.clock_jumps import ClockWatch, notice_clock_jump
+from lienworker.outbox.clock_jumps import correct_clock_jump, notice_clock_jump
 from lienworker.outbox.outcomes import try_again
 from lienworker.outbox.pacing import FAILING_AFTER, record_host_answer, record_host_failure
 from lienworker.outbox.pauses import pauses, set_pause
@@ -67,7 +67,7 @@ def test_a_host_without_an_answer_for_too_long_is_given_up_and_only_that_one(fol
     failed = tasks.task(dead[1])
     assert failed is not None
     assert failed["reason"] == "host_down"
-    assert "dead.example has not answered for 1800 seconds (connect_failed)" in failed["last_error"]
+    assert "dead.example has not answered once in 30 minutes (connect_failed)" in failed["last_error"]
     assert [one["reason"] for one in tasks.attempts_of(dead[1])] == ["host_down"]
     the_books_are_right()
 
@@ -269,15 +269,33 @@ def test_a_jump_that_another_process_has_corrected_meanwhile_is_not_corrected_ag
     assert round((host_row("a.example")["cooling_until"] - clock.ms) / 1000) == 3_660
 
 
-def test_a_process_that_books_requests_sees_the_jump_itself(folder: DataFolder, clock: Clock) -> None:
+def test_a_process_that_books_requests_corrects_the_jump_itself(folder: DataFolder, clock: Clock) -> None:
     """A second until the next upkeep is enough to ask a site too soon."""
     add(1, "a.example")
-    watch = ClockWatch()
-    watch.look()
+    in_transaction(correct_clock_jump)
     change(f"UPDATE hosts SET next_allowed_at = {clock.ms + 3_000}")
     clock.ms += 30_000
 
-    watch.look()
+    in_transaction(correct_clock_jump)
+
+    assert round((host_row("a.example")["next_allowed_at"] - clock.ms) / 1000) == 3
+
+
+def test_a_process_that_sees_a_clock_later_than_others_leaves_no_host_alone_for_a_day(
+    folder: DataFolder, clock: Clock
+) -> None:
+    """Where it booked by the old clock after the others had corrected the schedule, nothing would correct that."""
+    add(1, "a.example")
+    clock.ms += 86_400_000
+    in_transaction(correct_clock_jump)
+    clock.ms -= 86_400_000
+    in_transaction(correct_clock_jump)  # by one process
+    clock.ms += 86_400_000
+    in_transaction(correct_clock_jump)  # by another, which still has the old clock, and books
+    change(f"UPDATE hosts SET next_allowed_at = {clock.ms + 3_000}")
+    clock.ms -= 86_400_000
+
+    in_transaction(correct_clock_jump)
 
     assert round((host_row("a.example")["next_allowed_at"] - clock.ms) / 1000) == 3
 

@@ -482,12 +482,14 @@ def test_history_goes_after_its_time_and_counts_stay(worker: Lives, clock: Clock
     delivered(worker, 1)
     change("INSERT INTO audit (at, who, action, what, n) VALUES ('2001-01-01', 'x', 'y', 'z', 1)")
     change("INSERT INTO imports (name, status, started_at) VALUES ('a.csv', 'done', '2001-01-01')")
+    change("INSERT INTO list_columns (import_id, name) SELECT id, 'case_no' FROM imports")
     ever = one_row("SELECT sum(n) FROM rollups WHERE name = 'county'")[0]
     clock.go(400)
 
     run(worker, Keep(math.inf, math.inf, math.inf, math.inf, 365))
 
     assert all_rows("SELECT count(*) FROM imports UNION ALL SELECT count(*) FROM audit WHERE who = 'x'") == [(0,), (0,)]
+    assert all_rows("SELECT * FROM list_columns") == []
     assert one_row("SELECT sum(n) FROM rollups WHERE name = 'county'")[0] == ever
 
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,11 @@ from click.testing import CliRunner, Result
 from openpyxl import load_workbook
 
 from lienworker.cli import cli as lienworker
+from lienworker.db.database import execute, write
+from lienworker.queries import lists
+from lienworker.queries.export import Selection, Shape, export_text, selected
+from lienworker.queries.filters import TaskFilter
+from lienworker.store import columns
 from lienworker.store.pending import show_undelivered
 from lienworker.testing.gateway import ReferenceGateway
 from tests.harness.in_process import Desk
@@ -126,6 +132,16 @@ def test_an_export_of_some(cli: Any, options: list[str], parcels: list[str]) -> 
 
 
 @pytest.mark.usefixtures("two")
+def test_a_large_import_is_whole_though_some_of_its_tasks_have_no_result(
+    cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with write("test"):
+        execute("DELETE FROM results WHERE parcel_id = '001'")
+    monkeypatch.setattr(lists, "_SMALL_IMPORT", 1)
+    assert [row["parcel_id"] for row in rows_of(exported(cli, "a.csv", "--import", "1"))] == ["002"]
+
+
+@pytest.mark.usefixtures("two")
 def test_chosen_fields_come_in_their_order(cli: Any) -> None:
     content = exported(cli, "a.csv", "--fields", "case_no,parcel_id,total_due", "--import", "1", "--bom")
     assert content.startswith(b"\xef\xbb\xbfcase_no,parcel_id,total_due\r\n")
@@ -173,3 +189,71 @@ def test_a_folder_without_results_is_one_sentence(cli: Any, tmp_path: Path) -> N
     (tmp_path / "empty" / "x.json").write_text("[1]")
     assert "is no result" in str(cli("analyze", "empty").exception)
     assert "need one" in str(cli("analyze", "empty", "--html", "r.html").exception)
+
+
+# The columns of a table are known before its first row.
+
+
+def header_of(cli: Any, *options: str) -> list[str]:
+    return exported(cli, "a.csv", *options).decode().splitlines()[0].split(",")
+
+
+@pytest.mark.usefixtures("two")
+def test_a_header_is_written_before_any_result_is_read() -> None:
+    def unreadable() -> Iterator[dict[str, Any]]:
+        raise LookupError
+        yield {}
+
+    out = io.StringIO()
+    with pytest.raises(LookupError):
+        export_text(Selection(unreadable, selected(TaskFilter()).columns), Shape("csv"), out)
+    assert {"case_no", "owner_name", "total_due"} < set(out.getvalue().strip().split(","))
+
+
+@pytest.mark.usefixtures("two")
+def test_a_county_has_its_own_columns_and_an_import_those_of_its_list(cli: Any, here: Desk) -> None:
+    here.scraped([here.new_task(9, county="Marsh")], pelicans=3, auction={"date": "2026-01-31"})
+    assert {"pelicans", "auction.date", "total_due"} < set(header_of(cli))
+    assert "total_due" not in header_of(cli, "--county", "marsh")
+    assert {"pelicans", "auction.date"} < set(header_of(cli, "--county", "MARSH", "--state", "xx"))
+    assert "pelicans" not in header_of(cli, "--county", "Juniper")
+    assert "case_no" in header_of(cli, "--import", "1")
+    assert "case_no" not in header_of(cli, "--import", "2")
+
+
+def test_a_county_that_was_filled_in_later_has_its_columns(cli: Any, here: Desk) -> None:
+    here.scraped([here.new_task(1, county=None)], pelicans=3)
+    assert cli("tasks", "fill", "--all", "--county", "Marsh").exit_code == 0
+    (row,) = rows_of(exported(cli, "a.csv", "--county", "Marsh"))
+    assert row["pelicans"] == "3"
+
+
+@pytest.mark.usefixtures("two")
+def test_a_task_that_another_list_names_again_keeps_its_columns(cli: Any) -> None:
+    Path("again.csv").write_text("url,lot\nhttp://county.example/p/1,7\n")
+    assert cli("import", "again.csv").exit_code == 0
+    (row,) = rows_of(exported(cli, "a.csv", "--import", "2"))
+    assert row["case_no"] == "C-1"
+
+
+@pytest.mark.usefixtures("two")
+def test_what_an_earlier_version_stored_is_looked_through_once(cli: Any) -> None:
+    before = exported(cli, "a.csv")
+    with write("test"):
+        execute("DELETE FROM list_columns")
+        execute("DELETE FROM result_columns")
+        columns.forget("since an upgrade")
+    assert exported(cli, "a.csv") == before
+    assert columns.are_known()
+
+
+@pytest.mark.usefixtures("two")
+def test_a_value_without_a_column_ends_the_export_and_the_next_one_has_it(cli: Any) -> None:
+    before = exported(cli, "a.csv")
+    for name in ("b.csv", "b.xlsx"):
+        with write("test"):
+            execute("DELETE FROM result_columns WHERE name = 'total_due'")
+        refused = cli("results", "export", "--output", name)
+        assert "'total_due'" in str(refused.exception)
+        assert not Path(name).exists()
+        assert exported(cli, "a.csv") == before

@@ -11,15 +11,20 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+import click
 import pytest
 
+from benchmarks.looking import COMMANDS
+from lienworker.cli import cli as lienworker
 from lienworker.db.database import all_rows, database
 from lienworker.operator.rows import RowFilter, find_rows
 from lienworker.outbox.rows import is_row, steps_of
 from lienworker.queries.counties import counties, samples_of_failures
-from lienworker.queries.export import items_to_export
+from lienworker.queries.export import items_to_export, selected
 from lienworker.queries.filters import TaskFilter
 from lienworker.queries.lists import each_result, each_result_in_short, each_task, page_story, tasks_called
+from lienworker.queries.search import results_that_begin, tasks_that_begin
+from lienworker.store.counts import failures, import_counts
 from lienworker.store.imports import import_numbered, imports
 from lienworker.store.results import result
 from lienworker.store.tasks import attempts_of, task
@@ -57,7 +62,9 @@ def _shows() -> Iterator[Any]:
     for name in (task_id, task_id[:9], url, "00-1", "nobody"):
         yield tasks_called(name)
     yield task(task_id), attempts_of(task_id), page_story(task_id), steps_of(task_id), result(task_id), is_row(1)
-    yield imports(), import_numbered(1), counties(0), samples_of_failures("quarry", "Marsh")
+    yield tasks_that_begin("00-1"), results_that_begin("1 main"), selected(TaskFilter(county="Marsh")).columns()
+    yield imports(), import_numbered(1), failures(1), import_counts(1)
+    yield counties(0), samples_of_failures("quarry", "Marsh")
 
 
 def _rows() -> Iterator[Any]:
@@ -108,3 +115,30 @@ def test_rows_of_the_outbox_are_walked_in_their_order_and_never_sorted(
     steps_of_plans: Callable[[Iterable[Any]], dict[str, list[str]]],
 ) -> None:
     assert not [step for steps in steps_of_plans(_rows()).values() for step in steps if "TEMP B-TREE" in step]
+
+
+def test_rows_that_cannot_be_there_are_not_looked_for(
+    steps_of_plans: Callable[[Iterable[Any]], dict[str, list[str]]],
+) -> None:
+    filters = [RowFilter(state="discarded"), RowFilter(county="nowhere")]
+    sent = steps_of_plans(find_rows(wanted, 3) for wanted in filters)
+    assert not [sql for sql in sent if "FROM outbox" in sql]
+    assert find_rows(RowFilter(county="mARSH"), 3)
+
+
+def test_the_benchmark_takes_the_time_of_every_command_that_looks() -> None:
+    looking = {"list", "show", "export", "status"}
+    found = {words for words in _commands(lienworker) if words.split()[-1] in looking}
+    assert found
+    assert not [words for words in found if not any(f"{timed} ".startswith(f"{words} ") for timed in COMMANDS)]
+
+
+def _commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
+    if not isinstance(command, click.Group):
+        yield " ".join(path)
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from _commands(found, (*path, name))

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -110,11 +111,16 @@ def monitor(node: Node, *arguments: str, **settings: str) -> Iterator[Monitor]:
     port = free_port()
     process = node.start("web", "--port", str(port), *arguments, **settings)
     here = Monitor(port)
+    said: list[str] = []
+    reader = threading.Thread(target=lambda: said.extend(process.stdout or ()), daemon=True)
+    reader.start()  # a monitor that logs much would stop at a pipe that is full
     try:
         wait_until(lambda: here.is_there() or process.poll() is not None, what="the monitor to answer")
-        assert process.poll() is None, process.communicate()[0]
+        assert process.poll() is None, "".join(said)
         here.token = (node.data / "web_token").read_text().strip()
         yield here
     finally:
         process.terminate()
-        here.output, _ = process.communicate(timeout=60)
+        process.wait(timeout=60)
+        reader.join(timeout=60)
+        here.output = "".join(said)

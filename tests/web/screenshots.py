@@ -25,7 +25,7 @@ VIEWS = {
     "imports": "/imports",
     "import": "/imports/1",
     "audit": "/audit",
-    "search": "/search?q=12-341-00000",
+    "search": "/search?q=evermere",
     "confirm": "/act/tasks/retry?status=failed&back=/tasks",
 }
 #: What is shown in narrower windows and in the dark; with `--all` everything is.

@@ -10,6 +10,7 @@ from operator import methodcaller as do
 from lienworker.data_folder import DataFolder, try_lock
 from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import close, execute, open_store, write
+from lienworker.operator import hosts
 from lienworker.outbox.outcomes import configure
 from lienworker.outbox.pauses import set_pause
 from lienworker.outbox.registration import register_in_transaction
@@ -66,6 +67,7 @@ class Scene:
             register_in_transaction(new)
             execute("UPDATE outbox SET due_at = due_at - ? WHERE topic = 'fetch'", (minutes * 60_000,))
             execute("UPDATE backlog SET not_before = not_before - ?", (minutes * 60_000,))
+            execute("UPDATE waiting_since SET minute = minute - ?", (minutes,))
 
     def upload(self, state: str, due_minutes_ago: int | None = 0) -> None:
         due = now_ms() - due_minutes_ago * 60_000 if due_minutes_ago is not None else _NEVER
@@ -89,6 +91,9 @@ class Scene:
 
     def pause(self, lane: str, cause: str) -> None:
         set_pause(lane, cause, True, f"made up: {cause}")
+
+    def pause_host(self, host: str) -> None:
+        hosts.pause_host(host)
 
     def fields(self, before: tuple[int, int], now: int, *, paused: bool = False) -> None:
         """How many pages of Dixie had the owner: of all before, and of the last twenty."""
@@ -148,6 +153,13 @@ SITUATIONS = (
         (do("stack"), do("waits", 3, minutes=9), do("pause", "fetch", "operator")),
         "warn",
         "fetch is paused",
+        never_says="nothing has moved",
+    ),
+    Situation(
+        "due work of a host that a person has paused",
+        (do("stack"), do("waits", 3, minutes=9), do("pause_host", "levy.example")),
+        "warn",
+        "an operator has paused levy.example",
         never_says="nothing has moved",
     ),
     Situation(

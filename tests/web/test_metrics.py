@@ -152,6 +152,8 @@ data_max_bytes gauge
 disk_free_bytes gauge
 fetch_seconds histogram le
 fetches_total counter host_class,outcome
+forecast_end_timestamp_seconds gauge queue
+forecast_stuck_tasks gauge cause
 gateway_accepted_total counter endpoint
 gateway_calls_total counter endpoint,outcome
 oldest_waiting_seconds gauge topic

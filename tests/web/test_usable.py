@@ -208,6 +208,40 @@ def test_each_question_takes_two_clicks_or_one_search(browser: Browser, full: No
     page.close()
 
 
+def test_owners_and_addresses_are_suggested_while_one_types(browser: Browser, seeded: Node, here: Monitor) -> None:
+    page = browser.new_page()
+    page.goto(here.link("/"))
+    for typed, suggested in (("owner", "OWNER <script>"), ("1 =m", "1 =MAIN ST"), ("7-task-f", "7-task-failed")):
+        page.fill("#q", "")
+        page.type("#q", typed)
+        page.wait_for_function(
+            "start => [...document.querySelectorAll('#found option')].some((one) => one.value.startsWith(start))",
+            arg=suggested,
+        )
+    page.close()
+
+
+def test_two_hundred_failed_tasks_are_retried_in_two_clicks(browser: Browser, seeded: Node, here: Monitor) -> None:
+    open_store(seeded.data)
+    with write("test"):
+        new = [NewTask("cli", f"http://county.example/{n}", county="Lee", task_id=f"lee-{n}") for n in range(200)]
+        register_in_transaction(new)
+        execute("UPDATE outbox SET state = 'delivered', reason = 'http_403' WHERE task_id LIKE 'lee-%'")
+        for task in new:
+            tasks.mark_failed(task.task_id, "http_403", "The site answered 403")
+    close()
+    page = browser.new_page()
+    page.goto(here.link("/"))
+    page.click("#reasons >> text=http_403")
+    page.click("#retry-all")
+    assert page.inner_text("h1") == "Retry 200 tasks?"
+    page.click("#yes")
+    assert "Done: retry: 200 tasks" in page.inner_text(".said")
+    assert seeded.sql("SELECT status, count(*) FROM tasks WHERE county = 'Lee' GROUP BY 1") == [("pending", 200)]
+    assert seeded.sql("SELECT count(*) FROM outbox WHERE topic = 'fetch' AND state = 'waiting'") == [(200,)]
+    page.close()
+
+
 def test_a_task_page_shows_values_tables_and_where_the_result_is(here: Monitor, full: Node) -> None:
     record = {
         "owner_name": "A",

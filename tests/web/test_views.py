@@ -7,11 +7,12 @@ import io
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 
 import aiohttp
 import pytest
 
-from lienworker.db.database import close, open_store
+from lienworker.db.database import close, execute, open_store, write
 from lienworker.maintenance.disk_limits import Size, remember_size
 from lienworker.testing.county.site import DemoSite
 from lienworker.web.metrics import host_class
@@ -240,6 +241,31 @@ def test_lanes_are_paused_and_resumed(here: Monitor) -> None:
     assert here.ask("/api/overview").json["pauses"] == []
 
 
+def test_an_operator_says_how_often_a_host_is_asked(here: Monitor, seeded: Node) -> None:
+    open_store(seeded.data)
+    with write("test"):
+        execute("INSERT INTO hosts (host, robots_delay) VALUES ('paced.example', 3)")
+    close()
+    assert "3 s (robots.txt)" in here.ask("/hosts?text=paced.example").text
+    asked = here.ask("/act/hosts/set?host=paced.example&delay=7&concurrency=1&back=/hosts")
+    assert "paced.example, a request every 7 s, 1 open at most" in asked.text
+    assert act(here, "/act/hosts/set", host="paced.example", delay="7", concurrency="1", n="1").status == 303
+    (row,) = here.ask("/api/hosts?text=paced.example").json["rows"]
+    assert (row["delay"], row["delay_from"], row["concurrency"]) == (7.0, "operator", 1)
+    assert act(here, "/act/hosts/pause", host="paced.example", n="1").status == 303
+    assert "has paused paced.example" in here.ask("/api/overview").json["health"]["words"]
+    assert act(here, "/act/hosts/resume", host="paced.example", n="1").status == 303
+    assert act(here, "/act/hosts/set", host="paced.example", delay="soon", n="1").status == 409
+    assert act(here, "/act/hosts/pause", host="nobody.example", n="1").status == 404
+
+
+def test_a_county_is_paused_and_resumed_by_an_operator(here: Monitor) -> None:
+    assert act(here, "/act/counties/pause", state="FL", county="Dixie", n="1").status == 303
+    assert "has paused Dixie FL" in here.ask("/api/overview").json["health"]["words"]
+    assert act(here, "/act/counties/resume", state="FL", county="Dixie", n="1").status == 303
+    assert "has paused" not in here.ask("/api/overview").json["health"]["words"]
+
+
 def test_results_are_downloaded_as_the_filter_shows_them(here: Monitor) -> None:
     rows = list(csv.DictReader(io.StringIO(here.ask("/results.csv?text=task-done").text)))
     assert [row["task_id"] for row in rows] == [COMPLETED]
@@ -352,6 +378,7 @@ def test_a_dropped_file_is_imported_and_its_rejects_can_be_fetched(here: Monitor
     assert here.ask("/imports", "POST", data=form, X_CSRF_Token=here.csrf()).status == 303
     row = here.ask("/api/imports").json["rows"][0]
     assert (row["name"], row["added"], row["rejected"], row["status"]) == ("list.csv", 1, 1, "done")
+    assert row["options"] == {"mapping": {"url": "url"}}
     rejects = here.ask(f"/imports/{row['id']}/rejects")
     assert "not a url" in rejects.text
     assert not list(seeded.data.glob(".upload-*"))
@@ -561,3 +588,26 @@ def test_the_page_of_a_result_says_where_its_values_stand_when_asked(here: Monit
     assert re.search(r"\|+property_address\|+1 =MAIN ST\|+Site: 1 =MAIN ST\|", cells)
     assert "page /html/body/p" in asked
     assert "No result was made from this page" in here.ask(f"/tasks/{FAILED}/page?origins=1").text
+
+
+def test_owners_and_addresses_are_found_by_how_they_begin(here: Monitor) -> None:
+    for text in ("owner <SCRIPT", "1 =main"):
+        found = here.ask(f"/api/search?brief=1&q={quote(text)}").json
+        assert {row["task_id"] for row in found["results"]} == {COMPLETED, PARKED}
+        assert found["results"][0]["property_address"] == "1 =MAIN ST"
+    assert here.ask("/api/search?brief=1&q=main").json["results"] == [], "not by its middle, which no index has"
+    assert len(here.ask("/api/search?q=main").json["results"]) == 2, "the newest results are looked through for it"
+    assert "1 =MAIN ST" in here.ask("/search?q=1 =main").text
+
+
+def test_results_and_counties_come_in_the_order_that_is_asked_for(here: Monitor, seeded: Node) -> None:
+    def order(path: str, name: str) -> list[str]:
+        return [row[name] for row in here.ask(path).json["rows"]]
+
+    assert order("/api/results?sort=oldest", "task_id") == order("/api/results", "task_id")[::-1]
+    assert "Oldest first" in here.ask("/results?sort=oldest").text
+    rows = [f"https://{name}.example/{n},FL,{name}" for name, many in (("Union", 1), ("Baker", 2)) for n in range(many)]
+    assert seeded.cli("import", "-", stdin="\n".join(["url,state,county", *rows])).returncode == 0
+    assert order("/api/counties?sort=name", "county") == ["Baker", "Dixie", "Union"]
+    assert order("/api/counties?sort=waiting", "county") == ["Baker", "Union", "Dixie"]
+    assert order("/api/counties", "county")[0] == "Dixie", "by trouble"

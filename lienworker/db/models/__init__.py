@@ -18,16 +18,28 @@ from lienworker.db.models.outbox import (
     Breaker,
     DeliveredParcel,
     Host,
+    HostPace,
     OutboxRow,
     Pause,
+    PausedCounty,
     Session,
     Turn,
     UnsafePost,
     Worker,
 )
-from lienworker.db.models.records import Action, Fact, FieldHistory, Import, PendingDelete, Run, RunPage
+from lienworker.db.models.records import (
+    Action,
+    Fact,
+    FieldHistory,
+    Import,
+    ListColumn,
+    PendingDelete,
+    ResultColumn,
+    Run,
+    RunPage,
+)
 from lienworker.db.models.tallies import Backlog, Counter, FailedTasks, Rollup, SetAside, Tally, WaitingSince
-from lienworker.db.models.work import Page, Result, Task
+from lienworker.db.models.work import Harvest, Page, Result, Task
 
 __all__ = [
     "Action",
@@ -40,13 +52,18 @@ __all__ = [
     "Fact",
     "FailedTasks",
     "FieldHistory",
+    "Harvest",
     "Host",
+    "HostPace",
     "Import",
+    "ListColumn",
     "OutboxRow",
     "Page",
     "Pause",
+    "PausedCounty",
     "PendingDelete",
     "Result",
+    "ResultColumn",
     "Rollup",
     "Run",
     "RunPage",

@@ -33,6 +33,8 @@ class OutboxRow(Base):
     parcel_key = TextField(null=True)  # the parcel of an upload: uploads of one parcel keep their order
     blame = IntegerField(default=0)  # how often it failed while others went through
     seen_successes = IntegerField(null=True)  # Breaker.successes when it last failed
+    raw_id = IntegerField(null=True)  # the row of the source page's raw file, which must be acknowledged first
+    due_by = IntegerField(null=True)  # until when its task is to be done (outbox.rows.deadline_order)
 
     class Meta:
         table_name = "outbox"
@@ -69,9 +71,31 @@ class Host(Base):
     failed = IntegerField(default=0)
     flow_width = IntegerField(null=True)  # flows that may be open at a time; NULL: its pages are reached by one GET
     requests = FloatField(null=True)  # that a parcel costs there, a moving average; NULL: one
+    operator_delay = FloatField(null=True)  # seconds, as an operator says: counts before the platform's word
+    operator_concurrency = IntegerField(null=True)
+    over_robots = IntegerField(default=0)  # flag: the operator's delay counts before that of robots.txt, too
+    paused_at = IntegerField(null=True)  # since when an operator has paused it
+    ended = IntegerField(default=0)  # fetches that ended, well or not; tries are served + failed
 
     class Meta:
         table_name = "hosts"
+        without_rowid = True
+
+
+class HostPace(Base):
+    """The pace that a site really keeps, seen while there was work for it (maintenance.paces)."""
+
+    site = TextField(primary_key=True)
+    at = IntegerField()  # when it was last looked at; the next three are as of then
+    tries = IntegerField()
+    ended = IntegerField()
+    was_busy = IntegerField()  # flag: work was due
+    ms_per_try = FloatField(null=True)  # a moving average, as is the next
+    tries_per_task = FloatField(null=True)
+    seen = FloatField(default=0)  # of how many tries they are made
+
+    class Meta:
+        table_name = "host_paces"
         without_rowid = True
 
 
@@ -153,6 +177,19 @@ class Pause(Base):
     class Meta:
         table_name = "pauses"
         primary_key = CompositeKey("lane", "cause")
+        without_rowid = True
+
+
+class PausedCounty(Base):
+    """A county that an operator has paused: its fetches are held."""
+
+    state = TextField()  # without case, as is the county
+    county = TextField()
+    since = TextField()
+
+    class Meta:
+        table_name = "paused_counties"
+        primary_key = CompositeKey("state", "county")
         without_rowid = True
 
 

@@ -21,9 +21,37 @@ class Import(Base):
     rejects_path = TextField(null=True)
     started_at = TextField()
     finished_at = TextField(null=True)
+    due_by = IntegerField(null=True)  # until when its tasks are to be done
+    auction = TextField(null=True)  # what for, as an operator calls it
+    options = TextField(default="{}")  # its mapping and what was asked for, as a JSON object
 
     class Meta:
         table_name = "imports"
+
+
+class ListColumn(Base):
+    """A column of an operator's own list."""
+
+    id = AutoField()
+    import_id = IntegerField()  # 0 for tasks of no import
+    name = TextField()
+
+    class Meta:
+        table_name = "list_columns"
+
+
+class ResultColumn(Base):
+    """A column of the records of a place."""
+
+    platform = TextField()
+    state = TextField()
+    county = TextField()
+    name = TextField()
+
+    class Meta:
+        table_name = "result_columns"
+        primary_key = CompositeKey("platform", "state", "county", "name")
+        without_rowid = True
 
 
 class Action(Base):

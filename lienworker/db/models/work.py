@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peewee import CompositeKey, IntegerField, TextField
+from peewee import AutoField, CompositeKey, IntegerField, TextField
 
 from lienworker.db.models.base import Base
 
@@ -33,6 +33,7 @@ class Task(Base):
     expires_at = TextField(null=True)
     proxy = TextField(null=True)  # of this task only, with credentials: never shown
     platform_learned = IntegerField(default=0)  # 1 where the platform is not the task's own word, and may change
+    due_by = IntegerField(null=True)  # until when it is to be done
 
     class Meta:
         table_name = "tasks"
@@ -87,6 +88,36 @@ class Result(Base):
     last_error = TextField(null=True)
     stays_here = IntegerField(default=0)  # flag: a list of parcels, which is never delivered
     doubts = TextField(null=True)  # what a person would doubt in it, as a list of objects; never sent
+    source_task = TextField(null=True)  # the task of the source page that it was read from
+    source_index = IntegerField(null=True)  # its place in that page
 
     class Meta:
         table_name = "results"
+
+
+class Harvest(Base):
+    """A source of many parcels that is read page by page, and how far that is (steps.harvest)."""
+
+    id = AutoField()
+    kind = TextField()  # arcgis, socrata or table
+    url = TextField()  # of the layer or the resource; the name of a file
+    platform = TextField()
+    state = TextField()
+    county = TextField()  # '' where a column says it
+    plan = TextField()  # how its pages are asked for and read, as a JSON object (platforms.harvest.plan)
+    secret = TextField(null=True)  # a token: never shown
+    page_task = TextField(null=True)  # the task of the newest page
+    announced = IntegerField(null=True)  # parcels that the source said it has
+    pages = IntegerField(default=0)
+    open_pages = IntegerField(default=0)  # those that are not read to their end; it is over when there are none
+    read = IntegerField(default=0)  # parcels, rejected ones included
+    added = IntegerField(default=0)
+    refreshed = IntegerField(default=0)
+    unchanged = IntegerField(default=0)
+    rejected = IntegerField(default=0)
+    notes = TextField(default="[]")  # what a person should know of it, as a list of sentences
+    started_at = TextField()
+    finished_at = TextField(null=True)
+
+    class Meta:
+        table_name = "harvests"

@@ -1,0 +1,1 @@
+"""When the work will be done: facts read at one moment (`facts`), a pure function over them (`model`), and words."""
