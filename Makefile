@@ -6,9 +6,12 @@ JOBS   ?= 5
 STAMP  := $(VENV)/.installed
 PROGRAM := $(VENV)/.program
 
+# Compiled code is kept, whatever the shell wants: a test process would compile all tests, each program the whole source.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: audit bandit docs help install program demo test check lint types format import up bench-import bench-migration bench-drain bench-outage bench-parse clean bench-looking bench-web browser-full screenshots year
-.PHONY: bench bench-flow-sites bench-growth bench-hosts bench-hostile fuzz
+.PHONY: all-counties bench bench-harvest bench-saved bench-flow-sites bench-growth bench-hosts bench-hostile fuzz fuzz-lists
 .PHONY: chaos
 .PHONY: deps layers dev hooks site lint-containers man build test-minimum test-repeat
 
@@ -34,16 +37,19 @@ $(STAMP): $(PROGRAM)
 demo: $(PROGRAM)  ## Run the main job on the bundled demo county
 	$(BIN)/lienworker demo
 
-# First what may run side by side (most of it waits for processes), then what measures time or load.
+# First what measures time or load, and leaves all tests compiled; then what may run side by side, for most of it waits.
 test: install  ## Run all tests
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not alone"
 	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not alone"
 
 TIMES ?= 10
 test-repeat: install  ## Run all tests again and again, every second time beside a busy core: make test-repeat TIMES=10
 	$(BIN)/python -m tests.repeat --times $(TIMES) --jobs $(JOBS)
 
-check: lint lint-containers types layers deps bandit site test  ## What CI runs: linters, types, layers, dependencies, bandit, documentation, tests
+# What needs one core goes two at a time; the tests share out the machine themselves.
+check: install  ## What CI runs: linters, types, layers, dependencies, bandit, documentation, tests
+	$(MAKE) --jobs=2 lint lint-containers types layers deps bandit site
+	$(MAKE) test
 
 lint: install  ## Check style
 	$(BIN)/ruff check .
@@ -117,6 +123,15 @@ docs: install  ## Make the reference pages docs/settings.md and docs/platforms.m
 fuzz: install  ## Read a hundred thousand damaged import files: make fuzz [MUTATIONS=100000] [SEED=1]
 	$(BIN)/python tests/intake/fuzzing.py --mutations $(or $(MUTATIONS),100000) --seed $(or $(SEED),1)
 
+fuzz-lists: install  ## Read ten thousand damaged workbooks and PDF documents: make fuzz-lists [MUTATIONS=10000] [SEED=1]
+	$(BIN)/python -m tests.intake.list_fuzzing --mutations $(or $(MUTATIONS),10000) --seed $(or $(SEED),1)
+
+all-counties: install  ## From state, county and parcel id alone to results, for every county with a layer in OpenAddresses
+	$(BIN)/python -m benchmarks.all_counties
+
+bench-saved: install  ## Saved pages: 2,000 out to WARC and back the same, and 5 GB in flat memory
+	$(BIN)/python -m benchmarks.saved_pages
+
 bench: install  ## Pages a second: the bare loop, Scrapy, Celery and lienworker in turns (10 minutes)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]'
 	$(BIN)/python -m benchmarks.speed --write docs/performance
@@ -139,6 +154,9 @@ chaos: install  ## Break everything for a while, then print the balance: make ch
 
 bench-import: $(PROGRAM)  ## Measure the import of a million rows against plain sqlite3
 	$(BIN)/python -m benchmarks.importing
+
+bench-harvest: install  ## Harvest a layer of a million parcels against a bare loop: rate, memory, growth (10 minutes)
+	$(BIN)/python -m benchmarks.harvest
 
 bench-migration: install  ## Measure the upgrade of a million rows to the newest schema, with two kills on the way
 	$(BIN)/python -m benchmarks.migration
@@ -166,7 +184,7 @@ bench-web: install  ## Measure the monitor at a million tasks and outbox rows
 	$(BIN)/python -m benchmarks.web
 
 browser-full: install  ## Two hundred clicks beside twenty tasks a second, and ten tabs for a minute (needs Chromium)
-	TAB_SECONDS=60 $(BIN)/python -m pytest tests/web/test_live.py
+	TAB_SECONDS=60 CLICKS=50 $(BIN)/python -m pytest tests/web/test_live.py
 
 screenshots: install  ## Make the pictures in docs/monitor again (needs Chromium)
 	$(BIN)/python -m tests.web.screenshots docs/monitor

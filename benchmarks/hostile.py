@@ -184,7 +184,7 @@ def fetch_all(root: Path, site: str, n: int) -> bool:
 
 
 def _scrape(here: Runtime) -> None:
-    from lienworker.steps.scrape import ScrapeRun
+    from lienworker.steps.scrape_lane import ScrapeRun
 
     with here.holder.lease() as token:
         ScrapeRun(here.scrape, here.slots, here.lane(token, quarantined=True)).work()

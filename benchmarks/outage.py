@@ -1,8 +1,9 @@
 """What the Gateway may do to a worker, at full size and through the real stack: workers, schedule, Redis, SQLite, HTTP.
 
-    python -m benchmarks.outage [outage] [storm] [refused] [hang] [limited]        all of them if none is named
+    python -m benchmarks.outage [outage] [back] [storm] [refused] [hang] [limited]        all of them if none is named
 
 outage    results are made while nothing listens at the Gateway's address; then it comes back
+back      ready results wait for a Gateway that is away for 40 s, against the same drain with one that is there
 storm     the Gateway fails three calls in ten, in every way it knows, all at once
 refused   one result among many that the Gateway's database never takes
 hang      scraping while every call of the Gateway hangs, against scraping with no Gateway at all, in turns
@@ -17,6 +18,7 @@ import argparse
 import contextlib
 import itertools
 import json
+import math
 import os
 import signal
 import sqlite3
@@ -37,6 +39,8 @@ from lienworker.testing.county.site import DemoSite, demo_site
 from lienworker.testing.gateway import ReferenceGateway, reference_gateway
 from lienworker.testing.gateway.state import Request
 
+#: So long nothing listens, s; then the first result is there so soon, s, and the rest at this share of the full rate.
+AWAY, FIRST_RESULT, BACK_BAR = 40.0, 5.0, 0.70
 #: Scraping with a Gateway that hangs, as a share of scraping without one.
 HANG_BAR = 0.90
 MOST_CALLS = 40
@@ -183,6 +187,42 @@ def outage(root: Path, n: int = 5000) -> str:
         require_raw_before_result(gateway)
         worker.run("doctor")
     return f"{n:,} results and raw files arrived within {seconds:.1f} s of its return, none parked, none twice"
+
+
+def back(root: Path, n: int = 5000, away: float = AWAY, bar: float = BACK_BAR) -> str:
+    """The first result is there soon after the Gateway is, and the rest comes as fast as in any drain."""
+    with reference_gateway() as gateway:
+        full = _rate(_through(gateway, root / "there", lambda worker: fill(worker.root, n), n, 0.0), n)
+    with reference_gateway() as gateway:
+        gateway.stop_listening()
+        worker = worker_of(root / "away", gateway, LIENWORKER_GATEWAY_RETRY="30")
+        fill(worker.root, n)
+        with worker.up():
+            worker.wait_for("breakers WHERE endpoint = 'raw' AND is_open", 1, seconds=60)
+            time.sleep(away)
+            gateway.start_listening()
+            began = time.time()  # the clock of the Gateway's log
+            worker.wait_for("results WHERE synced = 1", n, seconds=120 + n / 20)
+        calls = _uploads(gateway)
+        require(not worker.count("outbox WHERE state = 'parked'"), f"parked: {worker.states()}")
+        require_raw_before_result(gateway)
+    first = min(call.finished or math.inf for call in calls if call.endpoint == "results") - began
+    rate = _rate(calls, n)
+    words = (
+        f"away for {away:.0f} s: first result {first:.1f} s after its return (bar: {FIRST_RESULT:.0f}), then"
+        f" {rate:,.0f} results/s of {n:,}, {full:,.0f} where it was never away: {rate / full:.2f} (bar: {bar:.2f})"
+    )
+    require(first <= FIRST_RESULT and rate / full >= bar, words)
+    return words
+
+
+def _uploads(gateway: ReferenceGateway) -> list[Request]:
+    return [call for call in gateway.state.requests if call.endpoint in {"raw", "results"}]
+
+
+def _rate(calls: list[Request], n: int) -> float:
+    """Results a second from the first request of an upload to the last reply, by the Gateway's log."""
+    return n / (max(call.finished or 0.0 for call in calls) - min(call.time for call in calls))
 
 
 def storm(root: Path, n: int = 2000) -> str:
@@ -349,11 +389,10 @@ def _ratio(root: Path, prepare: Callable[[Worker], object], n: int) -> Limited:
 def _delivered_a_second(
     folder: Path, prepare: Callable[[Worker], object], n: int, share: float
 ) -> tuple[float, list[Request]]:
-    """Results a second from the first request of an upload to the last reply, by the Gateway's log; the 429."""
+    """Return the rate, and the calls that got a 429."""
     with reference_gateway() as gateway:
         calls = _through(gateway, folder, prepare, n, share)
-    seconds = max(call.finished or 0.0 for call in calls) - min(call.time for call in calls)
-    return n / seconds, [call for call in calls if call.status == 429]
+    return _rate(calls, n), [call for call in calls if call.status == 429]
 
 
 def _waits(refused: list[Request]) -> str:
@@ -385,11 +424,12 @@ def _through(
     require(not (early := gateway.state.too_early()), f"sent before its wait was over: {early[:3]}")
     require(worker.rows("SELECT max(attempts) FROM outbox WHERE topic LIKE 'upload%'") == [(0,)], "a try was lost")
     require(not worker.count("outbox WHERE state = 'parked'"), f"parked: {worker.states()}")
-    return [call for call in gateway.state.requests if call.endpoint in {"raw", "results"}]
+    return _uploads(gateway)
 
 
 BARS: dict[str, Callable[[Path], str]] = {
     "outage": outage,
+    "back": back,
     "storm": storm,
     "refused": refused,
     "hang": hang,

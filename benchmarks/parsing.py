@@ -14,7 +14,10 @@ Times are the CPU's, the quickest of many rounds, both sides by turns, so that a
 that is over the bar is measured again, longer; the quickest of all rounds counts, on both sides. Each page decides:
 the exit status is 1 where one is over the bar, however quick the others are.
 
-    python -m benchmarks.parsing [--rounds 30] [--file page.html …]
+`--generic` compares the reader for pages of unknown sites with the named platforms instead, on the pages that these
+know.
+
+    python -m benchmarks.parsing [--rounds 30] [--generic] [--file page.html …]
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from lienworker.errors import PageError
 from lienworker.platforms import Page, Target, default_registry
 from lienworker.platforms.core import clean
 
-BAR = 1.15
+BAR, GENERIC_BAR = 1.15, 1.6
 _LONGER = 5  # times as many rounds for a page that is over
 _TELLING = 4  # characters; a shorter text is found anywhere
 _LONGEST_DATE = 40
@@ -43,6 +46,7 @@ _LONGEST_AROUND = 500
 _ROOT = Path(__file__).resolve().parents[1]
 _OWN = _ROOT / "tests" / "fixtures" / "pages"
 _SHARED = _ROOT / ".." / "shared" / "pages"
+_MORE = _ROOT / ".." / "shared" / "pages-more"
 
 
 @dataclass(frozen=True)
@@ -255,12 +259,55 @@ def measure_well(file: Path, rounds: int) -> Measured | None:
     return row.quickest(longer) if longer else row
 
 
+@dataclass(frozen=True)
+class Compared:
+    """One page, read by its platform and by the reader for unknown sites."""
+
+    file: str
+    platform: str
+    named_ms: float
+    generic_ms: float
+
+    @property
+    def ratio(self) -> float:
+        return self.generic_ms / self.named_ms
+
+
+def compare(file: Path, rounds: int) -> Compared | None:
+    """None for what no named platform reads."""
+    body, registry = file.read_bytes(), default_registry()
+    try:
+        platform = registry.parse(Page("", body), Target()).platform
+        registry.parse(Page("", body), Target(platform="generic"))
+    except PageError:
+        return None
+    if platform == "generic":
+        return None
+    return Compared(file.name, platform, *best_ms((ours(body, platform), ours(body, "generic")), rounds))
+
+
+def compare_all(files: Sequence[Path], rounds: int) -> bool:
+    rows = [row for file in files if (row := compare(file, rounds))]
+    print(f"{'page':<52} {'platform':<14} {'named ms':>8} {'generic':>8} {'ratio':>6}")
+    for row in sorted(rows, key=lambda row: row.ratio):
+        print(f"{row.file[:52]:<52} {row.platform:<14} {row.named_ms:>8.2f} {row.generic_ms:>8.2f} {row.ratio:>6.2f}")
+    total = sum(row.generic_ms for row in rows) / sum(row.named_ms for row in rows)
+    over = [row for row in rows if row.ratio > GENERIC_BAR]
+    print(f"\nall pages together   {total:.2f}   (bar: {GENERIC_BAR})")
+    print(f"pages over the bar   {len(over)} of {len(rows)}: {', '.join(row.file for row in over) or 'none'}")
+    return not over
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--file", type=Path, nargs="*", default=[])
+    parser.add_argument("--generic", action="store_true")
     chosen = parser.parse_args()
     files = chosen.file or [*sorted(_OWN.glob("*.html")), *sorted(_SHARED.glob("*/*.html"))]
+    if chosen.generic:
+        real = chosen.file or [*sorted(_SHARED.glob("*/*.html")), *sorted(_MORE.rglob("*.html"))]
+        sys.exit(0 if compare_all(real, chosen.rounds) else 1)
     rows = [row for file in files if (row := measure_well(file, chosen.rounds))]
     print(f"{'page':<52} {'platform':<12} {'values':>6} {'KB':>6} {'bare ms':>8} {'ours ms':>8} {'ratio':>6}")
     for row in sorted(rows, key=lambda row: row.ratio):

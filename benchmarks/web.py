@@ -29,14 +29,18 @@ from lienworker.queries.outbox import list_rows
 
 PORT = 5629
 #: Asked while somebody types into the search box.
-SUGGESTIONS = ("/api/search?brief=1&q=00-0999", "/api/search?brief=1&q=task-99", "/api/search?brief=1&q=nothing")
+SUGGESTIONS = (
+    "/api/search?brief=1&q=00-0999", "/api/search?brief=1&q=task-99", "/api/search?brief=1&q=OWNER 77",
+    "/api/search?brief=1&q=1 main", "/api/search?brief=1&q=nothing",
+)  # fmt: skip
 VIEWS = (
     "/", "/tasks", "/tasks?status=failed", "/tasks?status=failed&reason=http_503&county=County 7",
     "/tasks?text=00-0999", "/tasks?text=nothing-like-this", "/tasks?platform=taxsys&below=500000",
     "/tasks?queue=urgent&source=local_file", "/tasks/task-500000", "/results", "/results?county=County 3",
     "/results?text=OWNER 77", "/outbox", "/outbox?state=parked", "/outbox?state=held", "/outbox?state=waiting",
     "/outbox?state=discarded", "/outbox/900000", "/counties", "/county?platform=tyler&state=FL&county=County 3",
-    "/imports", "/imports/1", "/audit", "/tasks?top=500000", "/tasks?sort=oldest",
+    "/imports", "/imports/1", "/audit", "/tasks?top=500000", "/tasks?sort=oldest", "/results?sort=oldest",
+    "/counties?sort=waiting", "/search?q=1 main",
     "/tasks?county=county 7&since=2026-01-01", "/tasks?import_id=1",
     "/results?import_id=1&since=2026-01-01", "/search?q=00-0999", "/search?q=OWNER 77",
     "/search?q=nothing-like-this", "/metrics", "/readyz", "/api/overview", "/api/tasks?status=pending",

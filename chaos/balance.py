@@ -15,6 +15,8 @@ from chaos.witness import Sightings
 from lienworker.outbox.rows import NEVER_DUE
 from lienworker.testing.gateway.state import GatewayState
 
+#: How many pairs of requests that came close are told one by one.
+_SHOWN_CLOSE = 10
 _OPEN = "('waiting', 'leased', 'held')"
 _NEITHER_ENDED_NOR_WAITING = f"""
 SELECT task_id FROM tasks t WHERE status IN ('pending', 'processing') AND NOT EXISTS (
@@ -176,11 +178,13 @@ def _pacing(balance: Balance, counties: Counties) -> None:
     if not counties.polite:
         return
     asked = Counter(one.what for county in counties.polite for one in county.arrivals)
-    apart = Counter(f"{pair.before.what}, {pair.after.what}" for pair in counties.too_close_uncounted())
+    uncounted = list(counties.too_close_uncounted())
+    apart = Counter(f"{pair.before.what}, {pair.after.what}" for pair in uncounted)
     balance.lines += [
         ("requests at sites that measure", _listed(asked)),
         ("pages closer than the site's delay", f"{len(close):,}"),
         ("closer, with robots.txt or a redirect", f"{_listed(apart)} (not counted by the pacing)"),
+        *(("", pair.in_words(counties.began)) for pair in uncounted[:_SHOWN_CLOSE]),
     ]
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import psutil
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from chaos.county import FailingCounty
 from chaos.node import ChaosNode, fill_disk, rude_writer
@@ -122,7 +124,8 @@ class Breaker:
 
     def _begin_flush_redis(self, _event: Event) -> None:
         with contextlib.suppress(redis.RedisError):
-            client = redis.Redis(unix_socket_path=str(self._node.redis_socket()), socket_timeout=2)
+            once = Retry(NoBackoff(), 0)  # a Redis that is stopped would hold up all other faults
+            client = redis.Redis(unix_socket_path=str(self._node.redis_socket()), socket_timeout=2, retry=once)
             client.flushall()
             client.close()
 

@@ -27,8 +27,8 @@ _OPEN = "('waiting', 'leased', 'held', 'parked')"
 _IS_OPEN = "SELECT 1 FROM outbox WHERE task_id = ? AND topic = ? AND state IN " + _OPEN
 _RAW_IS_IN = """
 SELECT 1 FROM outbox o WHERE o.task_id = ? AND o.topic = 'upload_result' AND o.state <> 'held' AND EXISTS (
-    SELECT 1 FROM outbox raw WHERE raw.task_id = o.task_id AND raw.generation = o.generation
-    AND raw.topic = 'upload_raw' AND raw.state = 'delivered')
+    SELECT 1 FROM outbox raw WHERE raw.topic = 'upload_raw' AND raw.state = 'delivered'
+    AND (raw.id = o.raw_id OR o.raw_id IS NULL AND raw.task_id = o.task_id AND raw.generation = o.generation))
 """
 
 

@@ -64,6 +64,11 @@ class DataFolder:
         return self.root / "rejects"
 
     @property
+    def sources(self) -> Path:
+        """What is known of where to look for parcels."""
+        return self.root / "sources"
+
+    @property
     def holders(self) -> Path:
         """A locked file for each living process that holds leases; the kernel releases the lock when it dies."""
         return self.root / "holders"

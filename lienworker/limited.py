@@ -52,8 +52,10 @@ class Limits:
 class LimitedProcess:
     """A child with limits. One job at a time; callers from several threads wait for each other."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, *, quiet: bool = False) -> None:
+        """`quiet`: what libraries print before they end the process is for nobody; the caller has a sentence for it."""
         self.limits = limits or Limits()
+        self._stderr = subprocess.DEVNULL if quiet else None
         self._turn = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -91,7 +93,7 @@ class LimitedProcess:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None or self._child.poll() is not None:
             self._end()
-            self._child = _start(self.limits)
+            self._child = _start(self.limits, self._stderr)
         return self._child
 
     def _end(self) -> None:
@@ -139,13 +141,17 @@ class _WallWatch:
         self._timer.cancel()
 
 
-def _start(limits: Limits) -> subprocess.Popen[bytes]:
+def _start(limits: Limits, stderr: int | None) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", "-m", "lienworker.limited_child", str(limits.cpu_seconds)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     environment["MALLOC_ARENA_MAX"] = "1"  # each further arena reserves 64 MB of the address space
     try:
         return subprocess.Popen(  # our own interpreter and module  # nosec B603
-            [*command, str(limits.memory_bytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            [*command, str(limits.memory_bytes)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=environment,
         )
     except (OSError, MemoryError) as problem:
         raise ShortageError(f"no process can be started to parse a page in: {problem}") from None

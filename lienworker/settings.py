@@ -200,6 +200,20 @@ class Settings:
         read_as.number(float, 1, 604800),
         "Seconds without one answer from a host after which its waiting tasks fail as `host_down`.",
     )
+    run_give_up: float = _setting(
+        "LIENWORKER_RUN_GIVE_UP",
+        10.0,
+        read_as.number(float, 0.05, 10080),
+        "Minutes without one answer from a host after which `lienworker run` waits for it no longer: what waits there "
+        "fails as `host_down`. `LIENWORKER_HOST_GIVE_UP` applies where it is shorter.",
+    )
+    past_deadline: str = _setting(
+        "LIENWORKER_PAST_DEADLINE",
+        "keep",
+        read_as.choice("keep", "expire"),
+        "What happens to tasks whose deadline (`import --by`) has passed: `keep` them, or let them `expire` unfetched, "
+        "as `--drop-after` does for one import.",
+    )
     allow_private_hosts: tuple[str, ...] = _setting(
         "LIENWORKER_ALLOW_PRIVATE_HOSTS",
         (),

@@ -27,7 +27,7 @@ from lienworker.steps.collect import collect_turn
 from lienworker.steps.fetch import FetchLoop
 from lienworker.steps.messages import MessageCheck, RegisteringActor, register_url
 from lienworker.steps.relay import relay_turn
-from lienworker.steps.scrape import ScrapeRun
+from lienworker.steps.scrape_lane import ScrapeRun
 from lienworker.steps.upload.loop import upload_due
 
 __all__ = ["broker", "collect", "fetch", "heartbeat", "relay", "scrape", "scrape_url", "upkeep", "upload"]

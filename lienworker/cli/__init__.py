@@ -20,6 +20,8 @@ from lienworker.cli import (
     analyzing,
     flows,
     gateway,
+    harvest,
+    hosts,
     inspection,
     intake,
     looking,
@@ -30,6 +32,7 @@ from lienworker.cli import (
     scraping,
     service,
     setting_up,
+    sources,
     tasks,
     upkeep,
     web,
@@ -89,9 +92,10 @@ def cli() -> None:
 platforms.platforms.add_command(flows.try_)
 for command in (
     running.run, running.up, setting_up.stop, looking.logs, running.demo, setting_up.init, setting_up.config,
-    intake.import_, looking.imports, looking.counties, intake.bulk, scraping.scrape, tasks.tasks, results.results,
-    outbox.outbox, gateway.gateway, upkeep.pause, upkeep.resume, platforms.platforms, analyzing.reparse,
-    web.web,
+    intake.import_, harvest.harvest, harvest.harvests, looking.imports, looking.counties, intake.bulk, scraping.scrape,
+    tasks.tasks, results.results,
+    outbox.outbox, hosts.hosts, sources.sources, gateway.gateway, upkeep.pause, upkeep.resume, platforms.platforms,
+    analyzing.reparse, web.web,
     analyzing.analyze, inspection.status, inspection.doctor, inspection.health, service.completion,
     upkeep.purge, upkeep.backup, upkeep.restore, service.service,
 ):  # fmt: skip

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+#: No deadline is farther off.
+_FARTHEST = timedelta(days=5 * 365)
 
 
 if TYPE_CHECKING:
@@ -40,6 +45,38 @@ class _Moment(_ParamType):
             self.fail(f"{value!r} is no time; write 2026-01-31 or 2026-01-31T14:05:00Z", parameter, context)
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
         return round(moment.timestamp() * 1000)
+
+
+class Deadline(_ParamType):
+    """A moment to come, with its zone: by name, as an offset, or Z; in milliseconds."""
+
+    name = "time"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        moment = self._moment(str(value).strip(), parameter, context)
+        now = datetime.now(UTC)
+        if not now < moment < now + _FARTHEST:
+            self.fail(f"{value!r} is not within the next five years", parameter, context)
+        return round(moment.timestamp() * 1000)
+
+    def _moment(self, text: str, parameter: click.Parameter | None, context: click.Context | None) -> datetime:
+        when, _, zone = text.rpartition(" ")
+        try:
+            if when and zone[:1].isalpha():
+                wall = datetime.fromisoformat(when)
+                moment = wall.replace(tzinfo=ZoneInfo(zone))
+                shown = moment.astimezone(UTC).astimezone(moment.tzinfo).replace(tzinfo=None)
+                if wall.tzinfo is None and shown == wall:
+                    return moment
+                self.fail(f"{text!r} is no time there: the clocks skip that hour", parameter, context)
+            moment = datetime.fromisoformat(text)
+        except (ValueError, OSError, ZoneInfoNotFoundError):
+            self.fail(f'{text!r} is no time; write "2026-06-03 10:00 America/New_York"', parameter, context)
+        if moment.tzinfo is None:
+            self.fail(f'{text!r} has no zone; write "{text} America/New_York", or UTC', parameter, context)
+        return moment
 
 
 def since_option(what: str) -> Callable[[F], F]:

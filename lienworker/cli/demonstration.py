@@ -48,7 +48,8 @@ def demonstrate(
 _OPTIONS: dict[str, Any] = {
     "platform": None, "state": None, "county": None, "queue": None, "priority": None, "format": None,
     "encoding": None, "sheet": None, "header_row": None,
-    "batch_size": 100, "refresh": False, "strict": False, "maps": (),
+    "batch_size": 100, "refresh": False, "strict": False, "maps": (), "due_by": None, "auction": None,
+    "drop_after": False,
 }  # fmt: skip
 
 

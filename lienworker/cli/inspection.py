@@ -54,12 +54,12 @@ def status(watch: bool, as_json: bool) -> None:
 
 def _pace_in_words(facts: dict[str, Any]) -> str:
     """Rate, progress and time left, as the monitor's overview has them."""
-    from lienworker.queries.formatting import seconds, share
+    from lienworker.queries.formatting import share
 
     every = sum(facts["tasks"].values())
     parts = [f"{facts['rate']:.1f} tasks end a second"]
     parts += [f"{share((every - facts['left']) / every)} of {every:,} have ended"] if every else []
-    parts += [f"{seconds(facts['left_seconds'])} left"] if facts["left_seconds"] and facts["stack_runs"] else []
+    parts += [words for name in ("words", "longest") if (words := facts["forecast"][name])]
     size = [f"the data folder takes {facts['data_mb']:,} MB"] if facts["data_mb"] is not None else []
     return ", ".join([*parts, *size, f"{facts['disk_free_mb']:,} MB free on the disk"])
 
@@ -77,6 +77,7 @@ def _and_more(n: int, most: int) -> None:
 
 def _print_status(facts: dict[str, Any], most: int) -> None:
     from lienworker.queries.formatting import cut
+    from lienworker.queries.hosts import HEADS, in_table
 
     colors = {"good": "green", "busy": "blue", "warn": "yellow", "bad": "red"}
     named = f"{facts['name']}: " if facts["name"] else ""
@@ -97,8 +98,7 @@ def _print_status(facts: dict[str, Any], most: int) -> None:
         _and_more(len(facts["failures"]), most)
     if facts["hosts"]:
         echo("\nHosts with work:")
-        columns = ("host", "waiting", "delay", "cooling_seconds", "reason")
-        _print_some(columns, [[row[name] for name in columns] for row in facts["hosts"]], most)
+        _print_some(HEADS, in_table(facts["hosts"]), most)
     _print_backlog(facts["backlog"], most)
     if facts["workers"]:
         echo("\nWorkers:")

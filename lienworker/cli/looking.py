@@ -17,6 +17,7 @@ from lienworker.cli.common import (
     open_folder,
     print_rows,
     print_total,
+    shown,
     since_option,
 )
 from lienworker.cli.output import echo, print_json
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from lienworker.data_folder import DataFolder
 
 _IMPORTS = ("id", "name", "status", "rows", "added", "known", "refreshed", "rejected", "started_at")
-_COUNTIES = ("platform", "state", "county", "ended", "failed", "ended_now", "failed_now", "waiting", "drift")
+_COUNTIES = ("platform", "state", "county", "ended", "failed", "ended_now", "failed_now", "waiting", "drift", "paused")
 _LOOK_SECONDS = 0.5
 _DAY_MINUTES = 24 * 60
 
@@ -58,22 +59,31 @@ def list_imports(since_ms: int | None, limit: int, reverse: bool, as_json: bool)
 @json_option
 def show_import(number: int, as_json: bool) -> None:
     """One import: what its rows came to, how far its tasks are, and where its rejects are."""
+    from lienworker.queries.forecast.facts import forecast_of_import
+    from lienworker.queries.forecast.words import as_facts, for_progress
     from lienworker.store.counts import failures, import_counts
     from lienworker.store.imports import import_numbered
 
-    open_folder(load_settings())
+    settings = load_settings()
+    open_folder(settings)
     found = import_numbered(number)
     if found is None:
         raise click.ClickException(f"There is no import {number}. `lienworker imports list` shows what there is.")
-    tasks = import_counts(number)
+    tasks, ends = import_counts(number), forecast_of_import(settings, number)
     reasons = [{"reason": reason, "n": n, "sample": sample} for reason, n, sample in failures(number)]
     if as_json:
-        print_json({**found, "tasks": tasks, "failures": reasons})
+        print_json({**found, "tasks": tasks, "failures": reasons, "forecast": as_facts(ends)})
         return
-    for name, value in found.items():
+    options = found.pop("options")
+    mapping = options.pop("mapping", {})
+    for name, value in {**found, **options}.items():
         if value is not None:
-            echo(f"{name:>14}  {value}")
+            echo(f"{name:>14}  {shown(value, sys.maxsize)}")
+    for field, column in mapping.items():
+        echo(f"{'column':>14}  {field} = {shown(column)}")
     echo(f"{'tasks':>14}  " + "  ".join(f"{status} {n:,}" for status, n in tasks.items()))
+    if words := for_progress(ends):
+        echo(f"{'forecast':>14}  {words}")
     for failure in reasons:
         echo(f"  {failure['n']:>8,}  {failure['reason']}: {failure['sample'] or ''}")
 

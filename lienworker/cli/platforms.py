@@ -152,7 +152,8 @@ def _read(registry: Registry, page: Page, target: Target) -> tuple[Platform, dic
     """The page's platform and its record; an empty one, after the reason was said, where there is none."""
     from lienworker.errors import PageError
 
-    page.under_limits = True  # rules are asked about the page one by one, here; whoever waits can stop it
+    for part in page.parts.values():
+        part.under_limits = True  # rules are asked about the page one by one, here; whoever waits can stop it
     try:
         parsed = registry.parse(page, target)
     except PageError as problem:
@@ -348,16 +349,20 @@ def _load(source: str, url: str | None) -> Page:
 
 
 def _load_stored(name: str, url: str | None) -> Page | None:
-    """The stored page of the task that goes by this name: its id or its beginning, a parcel id, an address."""
+    """The stored page of the task that goes by this name, with its other parts: by id, parcel id or address."""
     from lienworker.cli.common import named_task, open_folder
     from lienworker.data_folder import DataFolder
-    from lienworker.operator.preview import page_from_file
     from lienworker.queries.lists import tasks_called
-    from lienworker.store.pages import latest_page
+    from lienworker.steps.stored_page import stored_parts
+    from lienworker.store.pages import latest_page, pages_of
 
     settings = load_settings()
     if Path(name).exists() or not DataFolder(settings.data_dir).database.exists():
         return None
     folder = open_folder(settings)
     stored = latest_page(named_task(name)) if tasks_called(name) else None
-    return page_from_file(folder.root / stored.path, url or stored.url) if stored else None
+    if stored is None:
+        return None
+    page = stored_parts(folder.root, pages_of(stored.task_id, stored.generation))
+    page.url = url or page.url
+    return page

@@ -27,10 +27,11 @@ class Progress:
     is_open: bool = False
     unsaid: str = ""
 
-    def show(self, done: int, total: int, failed: int) -> None:
+    def show(self, done: int, total: int, failed: int, ends: str | None = None) -> None:
+        """Show it; `ends` says when it will be done, where that is known better than by the rate so far."""
         if self.first_done is None:
             self.first_done, self.started = done, time.monotonic()
-        share, words = done / total if total else 1.0, self._words(done, total)
+        share, words = done / total if total else 1.0, self._words(done, total, ends)
         trouble = f"  {failed:,} failed" if failed else ""
         if _is_terminal():
             self._draw(share, words, trouble)
@@ -64,11 +65,14 @@ class Progress:
         click.echo(f"\r[{bar}] {words}{colored(trouble, 'red')}{rest}", nl=False, err=True)
         self.is_open = True
 
-    def _words(self, done: int, total: int) -> str:
+    def _words(self, done: int, total: int, ends: str | None) -> str:
         parts = [f"{done:,}/{total:,} {self.noun}"]
         rate = self._rate(done)
         if rate > 0:
             parts.append(f"{rate:.1f}/s")
+        if ends is not None:
+            parts += [ends] if ends and done < total else []
+        elif rate > 0:
             parts.append(f"{_duration((total - done) / rate)} left")
         return "  ".join(parts)
 

@@ -117,7 +117,7 @@ def export(output: str, form: str | None, fields: str | None, bom: bool, **optio
     """
     from lienworker.db.database import refuse_database
     from lienworker.queries.export import export as export_results
-    from lienworker.queries.export import items_to_export, shape_of
+    from lienworker.queries.export import selected, shape_of
     from lienworker.store.stale_files import users_file
 
     is_stream = output == "-" or (Path(output).exists() and not Path(output).is_file())
@@ -131,7 +131,7 @@ def export(output: str, form: str | None, fields: str | None, bom: bool, **optio
         return
     try:
         with users_file(Path(output)) as out:
-            n = export_results(lambda: items_to_export(wanted), shape, out)
+            n = export_results(selected(wanted), shape, out)
     except OSError as problem:
         raise click.ClickException(f"{output} cannot be written: {problem.strerror}.") from None
     echo(f"{plural(n, 'result')} written to {output}", err=True)
@@ -139,14 +139,14 @@ def export(output: str, form: str | None, fields: str | None, bom: bool, **optio
 
 def _to_standard_output(wanted: TaskFilter, shape: Shape) -> None:
     from lienworker.queries.export import export as export_results
-    from lienworker.queries.export import export_text, items_to_export
+    from lienworker.queries.export import export_text, selected
 
     if sys.stdout.isatty():
         if shape.format == "xlsx":
             raise click.UsageError("A workbook is nothing for a terminal: say --output results.xlsx.")
-        export_text(lambda: items_to_export(wanted), shape, standard_output())
+        export_text(selected(wanted), shape, standard_output())
     else:
-        export_results(lambda: items_to_export(wanted), shape, sys.stdout.buffer)
+        export_results(selected(wanted), shape, sys.stdout.buffer)
 
 
 @results.command(epilog="Example: lienworker results archive --warc pages.warc.gz --county Dixie")

@@ -49,7 +49,11 @@ def run_file(settings: Settings, file: str, options: dict[str, Any], *, is_kept:
     with interrupts() as stop, contextlib.ExitStack() as stack:
         log = stack.enter_context(rotated(folder.logs / "run.log").open("ab"))
         try:
-            supervisor: Supervisor | None = stack.enter_context(running_stack(settings, log))
+            # Whoever sits before it waits for a dead host less long than a stack does that nobody looks at.
+            patient = min(settings.host_give_up, 60 * settings.run_give_up)
+            own = replace(settings, host_give_up=patient)
+            supervisor: Supervisor | None = stack.enter_context(running_stack(own, log))
+            settings = own
         except BusyError:
             echo("A stack runs on this data folder: it gets the file, and I watch.", err=True)
             supervisor = None
@@ -63,16 +67,19 @@ def _import_and_watch(
     settings: Settings, file: str, options: dict[str, Any], stop: Interrupts, supervisor: Supervisor | None
 ) -> int | None:
     """Return the number of the import when all of it has ended; None when it was stopped."""
+    from lienworker.queries.forecast.facts import forecast_of_import
+    from lienworker.queries.forecast.words import for_progress
     from lienworker.stack.one_shot import watch_import
 
-    importer = import_file(settings, file, how_of(options), stop)
+    importer = import_file(settings, file, how_of(options, settings), stop)
     assert importer.import_id is not None
     progress = Progress()
     tend, endure = (supervisor.tend, supervisor.endure) if supervisor else (lambda: None, _give_up)
 
     def show(counts: dict[str, int]) -> None:
         ended = counts["completed"] + counts["failed"] + counts["expired"]
-        progress.show(ended, sum(counts.values()), counts["failed"] + counts["expired"])
+        ends = for_progress(forecast_of_import(settings, importer.import_id or 0))
+        progress.show(ended, sum(counts.values()), counts["failed"] + counts["expired"], ends)
 
     finished = watch_import(importer.import_id, stop, tend, endure, show)
     progress.close()
@@ -108,12 +115,16 @@ def print_summary(import_id: int, settings: Settings, *, is_kept: bool) -> int:
 
 
 def _say_what_is_kept_back(left: int) -> None:
+    from lienworker.outbox.pauses import paused_counties
     from lienworker.store.history import paused_places
 
-    echo(f"{left:,} are kept back, since their pages have changed:")
-    for place in paused_places():
-        echo(f"  {place['words']}")
-    echo("Fix the parser and `lienworker reparse`, or take them as they are: `lienworker platforms accept --all`.")
+    if places := paused_places():
+        echo(f"{left:,} are kept back, since their pages have changed:")
+        for place in places:
+            echo(f"  {place['words']}")
+        echo("Fix the parser and `lienworker reparse`, or take them as they are: `lienworker platforms accept --all`.")
+    for state, county, since in paused_counties():
+        echo(f"{county} {state} is paused since {since}: `lienworker resume --county {state}/{county}` goes on.")
 
 
 def _kill(supervisor: Supervisor) -> None:

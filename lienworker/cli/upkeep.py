@@ -6,6 +6,7 @@ import math
 import re
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lienworker.data_folder import DataFolder
     from lienworker.maintenance.retention import Keep
     from lienworker.maintenance.sweeps import Purged
+    from lienworker.operator.hosts import County
     from lienworker.settings import Settings
 
 
@@ -217,14 +219,26 @@ def _set(lanes: list[str], *, paused: bool) -> None:
 _intake = click.option("--intake", is_flag=True, help="Taking new work.")
 _fetch = click.option("--fetch", is_flag=True, help="Fetching pages.")
 _upload = click.option("--upload", is_flag=True, help="Sending to the Gateway.")
+_county = click.option("--county", metavar="STATE/COUNTY", help="Fetching this county, and no lane; such as FL/Dixie.")
 
 
-@click.command(epilog="Example: lienworker pause --fetch")
+@click.command(epilog="Example: lienworker pause --county FL/Dixie")
 @_intake
 @_fetch
 @_upload
-def pause(intake: bool, fetch: bool, upload: bool) -> None:
-    """Pause all lanes, or those that are named. Lasts through restarts."""
+@_county
+def pause(intake: bool, fetch: bool, upload: bool, county: str | None) -> None:
+    """Pause all lanes, or those that are named, or one county. Lasts through restarts.
+
+    One site is paused by `lienworker hosts pause`.
+    """
+    if county is not None:
+        _refuse_lanes_beside_a_county(intake or fetch or upload)
+        from lienworker.operator.hosts import pause_county
+
+        named, n = _on_county(county, pause_county)
+        echo(f"Paused: {named}; {plural(n, 'page')} held. `lienworker resume --county {named}` goes on.")
+        return
     lanes = _chosen(intake, fetch, upload)
     _set(lanes, paused=True)
     echo(f"Paused: {', '.join(lanes)}. `lienworker resume` goes on.")
@@ -234,8 +248,29 @@ def pause(intake: bool, fetch: bool, upload: bool) -> None:
 @_intake
 @_fetch
 @_upload
-def resume(intake: bool, fetch: bool, upload: bool) -> None:
-    """Resume all lanes, or those that are named, also where the Gateway paused them."""
+@_county
+def resume(intake: bool, fetch: bool, upload: bool, county: str | None) -> None:
+    """Resume all lanes, or those that are named, also where the Gateway paused them; or one county."""
+    if county is not None:
+        _refuse_lanes_beside_a_county(intake or fetch or upload)
+        from lienworker.operator.hosts import resume_county
+
+        named, n = _on_county(county, resume_county)
+        echo(f"Resumed: {named}; {plural(n, 'page')} released.")
+        return
     lanes = _chosen(intake, fetch, upload)
     _set(lanes, paused=False)
     echo(f"Resumed: {', '.join(lanes)}.")
+
+
+def _refuse_lanes_beside_a_county(has_lanes: bool) -> None:
+    if has_lanes:
+        raise click.UsageError("--county goes without lanes: it is its fetches that are paused.")
+
+
+def _on_county(words: str, act: Callable[[County], int]) -> tuple[County, int]:
+    from lienworker.operator.hosts import county_named
+
+    open_folder(load_settings())
+    county = county_named(words)
+    return county, act(county)

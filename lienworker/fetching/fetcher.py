@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import aiohttp
 from yarl import URL
 
@@ -24,6 +26,31 @@ _MAX_HEADER = 32 * 1024
 
 #: Redirects after which a POST is sent again as it was; all others are followed by a GET, as browsers do.
 _SAME_METHOD = frozenset({307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class _Hop:
+    """What is sent to one address on the way of a request."""
+
+    method: str
+    body: bytes | None
+    headers: dict[str, str]
+    is_conditional: bool
+
+
+def _first_hop(request: FetchRequest, trail: Trail) -> _Hop:
+    headers = conditions(request)
+    is_conditional = bool(headers)
+    if request.jar is not None or request.headers:
+        headers |= _step_headers(request, trail)
+    return _Hop(request.method, request.body, headers, is_conditional)
+
+
+def _next_hop(request: FetchRequest, trail: Trail, hop: _Hop, status: int) -> _Hop:
+    """Return what follows a redirect. Only the first hop is conditional: where it newly leads to was never stored."""
+    is_same = status in _SAME_METHOD or hop.method == "HEAD"  # who asked for no body still wants none
+    method, body = (hop.method, hop.body) if is_same else ("GET", None)
+    return _Hop(method, body, _step_headers(request, trail, with_body=body is not None), is_conditional=False)
 
 
 def _step_headers(request: FetchRequest, trail: Trail, *, with_body: bool = True) -> dict[str, str]:
@@ -117,43 +144,40 @@ class Fetcher:
 
     async def _follow(self, request: FetchRequest, route: Route, limits: Limits, way: Going) -> Fetched | NotModified:
         trail = Trail(parse_url(request.url), limits.max_redirects, request.jar)
-        headers = conditions(request)
-        conditional = bool(headers)
-        if request.jar is not None:
-            headers |= _step_headers(request, trail)
-        method, body = request.method, request.body
+        hop = _first_hop(request, trail)
         while True:
             with way.watch.stopped():
                 await self._check(trail.url, request, limits, way.turns)
                 await self._wait_for_turn(trail, request, way.turns)
             failpoint("fetch.before_request")
             async with way.watch.timeout():
-                response = await route.session.request(
-                    method,
-                    trail.url,
-                    headers=headers,
-                    data=body,
-                    proxy=route.proxy,
-                    allow_redirects=False,
-                    timeout=self._timeout,
-                )
+                response = await self._request(route, trail.url, hop)
                 try:
                     if response.status not in REDIRECTS:
                         is_step = request.jar is not None
                         if is_step:
                             trail.keep_cookies(response)
                         reply = Reply(response, trail, limits, way.watch, self._budget, is_step)
-                        outcome = await reply.conclude(conditional=conditional, proxied=request.proxy is not None)
+                        outcome = await reply.conclude(
+                            conditional=hop.is_conditional, proxied=request.proxy is not None
+                        )
                         failpoint("fetch.after_reply")
                         return outcome
                     trail.follow(response)
                 finally:
                     response.release()
-            # Only the first hop is conditional: the page that a redirect newly leads to was never stored.
-            conditional = False
-            if response.status not in _SAME_METHOD:
-                method, body = "GET", None
-            headers = _step_headers(request, trail, with_body=body is not None)
+            hop = _next_hop(request, trail, hop, response.status)
+
+    async def _request(self, route: Route, url: URL, hop: _Hop) -> aiohttp.ClientResponse:
+        return await route.session.request(
+            hop.method,
+            url,
+            headers=hop.headers,
+            data=hop.body,
+            proxy=route.proxy,
+            allow_redirects=False,
+            timeout=self._timeout,
+        )
 
     async def _check(self, url: URL, request: FetchRequest, limits: Limits, turns: Turns) -> None:
         await self._check_as_seen_from_here(url)

@@ -31,8 +31,8 @@ LATE = 0.01
 _AHEAD = 0.25
 #: A connection is not kept idle for longer, s: the site may hang up meanwhile.
 _FAR = 1.0
-#: After this many missed turns the process is too busy to keep any: the request is sent late.
-_MOST_MISSED = 3
+#: After this many missed turns the process is too busy to keep any: its row is given back.
+_MOST_MISSED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class FarTurnError(TurnError):
 class Pacer(Protocol):
     """Books turns at hosts; raises `TurnError`."""
 
-    async def book(self, host: str, missed: Turn | None, crawl_delay: float | None) -> Turn: ...
+    async def book(self, host: str, missed: Turn | None, crawl_delay: float | None, *, lead: float = 0.0) -> Turn: ...
 
 
 class Turns:
@@ -71,6 +71,8 @@ class Turns:
         self._first = first
         self._now: Turn | None = None
         self._missed = 0
+        #: How long it took to book the last turn, s.
+        self._booking = 0.0
         self._is_used = False
         #: Whether any request was sent: until then no host knows of this fetch.
         self.were_used = False
@@ -103,6 +105,10 @@ class Turns:
     async def begin(self) -> bool:
         """Wait for the exact moment. A missed turn is exchanged for the next: return False if that is far off.
 
+        A process that missed one is busy, and would miss the next as well if that began at once: so each further turn
+        lies twice as far ahead as the one before, and as it took to book that. It is never sent late: those behind it
+        keep their times, and the site would be asked twice within its delay.
+
         A turn is good for one request. The HTTP library sends one again by itself when the site closes a connection
         that was kept open, and the site counts both.
         """
@@ -113,14 +119,22 @@ class Turns:
         while (turn := self._now) is not None:
             await _until(turn.at)
             is_late = _clock() - turn.at > LATE
-            if turn.delay <= 0 or not is_late or self._missed >= _MOST_MISSED or self._pacer is None:
+            if turn.delay <= 0 or not is_late or self._pacer is None:
                 break
-            self._missed += 1
-            self._now = await self._pacer.book(turn.host, turn, None)
+            self._now = await self._exchange(turn, self._pacer)
             if self._now.at - _clock() > _FAR:
                 return False
         self._is_used = self.were_used = True
         return True
+
+    async def _exchange(self, turn: Turn, pacer: Pacer) -> Turn:
+        if self._missed >= _MOST_MISSED:
+            raise TurnError(f"this process is too busy to keep its turns at {turn.host}")
+        self._missed += 1
+        since = _clock()
+        booked = await pacer.book(turn.host, turn, None, lead=max(LATE * 2**self._missed, 2 * self._booking))
+        self._booking = _clock() - since
+        return booked
 
 
 async def _until(moment: float) -> None:

@@ -14,7 +14,7 @@ _SHOWN = 300
 
 # Spaces are allowed: files of addresses have names of owners in their queries, and yarl quotes them.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
-_USERINFO = re.compile(r"(?<=//)[^/?#]*@")
+_USERINFO = re.compile(r"^([^/?#]*//)[^/?#]*@")
 # What is left of a host after IDNA; underscores are against the rules but in use.
 _HOST = re.compile(r"(?=.{1,254}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
 _IPV6 = re.compile(r"[0-9a-f:.]{2,45}", re.ASCII)
@@ -64,7 +64,7 @@ def is_host(host: str) -> bool:
 
 def redact_url(url: str) -> str:
     """Return the address as it may be shown: without user name and password, on one line, of reasonable length."""
-    without = _USERINFO.sub("", url)
+    without = _USERINFO.sub(r"\1", url)
     shown = _CONTROL.sub(" ", without)
     if "@" in shown.partition("?")[0] and (without != url or not _reads_well(shown)):
         # It is unclear where such an address ends its password: show only what follows the last @.

@@ -58,7 +58,8 @@ FROM judged RETURNING url
 _OURS = "length(task_id) = 34 AND task_id GLOB 'p-[0-9a-f]*'"
 _RESULTS_WITHOUT_PAGE = """
 SELECT r.task_id, r.generation, r.html_path, r.raw_sha256, t.url, r.fetched_at
-FROM results r JOIN tasks t ON t.task_id = r.task_id WHERE r.html_path IS NOT NULL AND NOT EXISTS
+FROM results r JOIN tasks t ON t.task_id = r.task_id
+WHERE r.html_path IS NOT NULL AND r.source_task IS NULL AND NOT EXISTS
     (SELECT 1 FROM pages p WHERE p.task_id = r.task_id AND p.generation = r.generation)
 """
 

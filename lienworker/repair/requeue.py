@@ -34,7 +34,7 @@ AND (
     NOT EXISTS (SELECT 1 FROM outbox o WHERE o.task_id = r.task_id AND o.generation = r.generation
                 AND o.topic = 'upload_result')
     OR EXISTS (SELECT 1 FROM outbox o WHERE o.task_id = r.task_id AND o.generation = r.generation
-               AND o.topic = 'upload_result' AND o.state IN ('waiting', 'held') AND o.due_at = ?)
+               AND o.topic = 'upload_result' AND o.state IN ('waiting', 'held') AND o.due_at = ? AND o.raw_id IS NULL)
     AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.task_id = r.task_id AND o.generation = r.generation
                     AND o.topic = 'upload_raw'))
 """

@@ -34,6 +34,7 @@ from lienworker.outbox import transitions
 from lienworker.repair.quarantine import put_into_quarantine
 from lienworker.repair.rebuild import rebuild_pages, rebuild_tasks
 from lienworker.repair.report import Salvaged
+from lienworker.store import columns
 
 if TYPE_CHECKING:
     import sqlite3
@@ -79,6 +80,7 @@ def salvage(folder: DataFolder, leave_out: Collection[str]) -> Salvaged:
         saved.tasks_before = counted[0][0] if counted else None
         saved.tasks_rebuilt, saved.addresses_lost = rebuild_tasks()
         saved.pages_rebuilt = rebuild_pages(folder)
+        columns.forget("since a repair")
         for _, sql in triggers:
             execute(sql)
     return saved

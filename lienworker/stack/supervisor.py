@@ -214,13 +214,15 @@ class Supervisor:
             child.process, child.started, child.restart_at = self._spawn(child.part), now, 0.0
 
     def _wait_for_end(self, child: Child) -> None:
-        if child.part.name == "redis" and child.is_alive:
-            child.process.terminate()
+        """Wait for a part that was told to stop, and kill what is left of it. Redis has nothing to save: no wait."""
         patience = _WORKERS_STOP_SECONDS if child.part.name == "workers" else _STOP_SECONDS
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.process.wait(patience)
+        deadline = time.monotonic() + (0.0 if child.part.name == "redis" else patience)
+        while not _is_done(child) and time.monotonic() < deadline:
+            time.sleep(0.02)
         _signal_group(child.process, signal.SIGKILL)
         child.process.wait()
+        if child.part.ready_file:
+            child.part.ready_file.unlink(missing_ok=True)
 
     def _close_lifeline(self) -> None:
         for end in (self._read_end, self._write_end):
@@ -296,6 +298,23 @@ def refuse_damage(folder: DataFolder, words: str | None) -> None:
             f"{folder.database} is damaged ({words}); the stack does not run on it."
             " `lienworker doctor --repair` saves what can be saved."
         )
+
+
+def _is_done(child: Child) -> bool:
+    """Whether a part that was told to stop has ended.
+
+    Dramatiq's master is done when its workers are gone: it would wait another second for their logs, which do not pass
+    through it.
+    """
+    return not child.is_alive or (child.part.name == "workers" and not _has_children(child.process))
+
+
+def _has_children(process: subprocess.Popen[bytes]) -> bool:
+    import psutil
+
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(psutil.Process(process.pid).children())
+    return False
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:

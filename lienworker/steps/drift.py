@@ -21,6 +21,7 @@ from lienworker.db.clock import rfc3339
 from lienworker.db.database import all_rows, one_row, write
 from lienworker.outbox import transitions
 from lienworker.outbox.outcomes import held_or_waiting
+from lienworker.outbox.pauses import DRIFT
 from lienworker.outbox.rows import ASKED_FOR
 from lienworker.steps import ranges
 from lienworker.store.audit import record_action
@@ -29,8 +30,6 @@ from lienworker.store.history import History, Place, history_of, paused_places, 
 _CHUNK = 1000
 _NOT_ASKED_FOR = f"NOT instr(coalesce(o.payload, ''), '{ASKED_FOR}')"
 _UPLOADS = "('upload_raw', 'upload_result')"
-#: The reason of rows that the drift guard holds.
-DRIFT = "drift"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +157,10 @@ def release_page(task_id: str) -> None:
 
 
 def held_tasks(import_id: int) -> int:
-    """Return how many tasks of an import wait for a person to look at their county."""
+    """Return how many tasks of an import wait for a person: one who looks at their county, or resumes it."""
     sql = (
         "SELECT count(DISTINCT o.task_id) FROM outbox o JOIN tasks t ON t.task_id = o.task_id"
-        " WHERE o.state = 'held' AND o.topic = 'fetch' AND o.reason = 'drift' AND t.import_id = ?"
+        " WHERE o.state = 'held' AND o.topic = 'fetch' AND o.reason IN ('drift', 'paused') AND t.import_id = ?"
     )
     return int(one_row(sql, (import_id,))[0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from lienworker.logs import about_task
 from lienworker.outbox import pacing, transitions
 from lienworker.outbox.backoff import RetryPolicy, TryAgain
 from lienworker.outbox.claims import add_claimed, claim_in_transaction
-from lienworker.outbox.clock_jumps import ClockWatch
+from lienworker.outbox.clock_jumps import correct_clock_jump
 from lienworker.outbox.outcomes import expire, fail, give_back, give_back_in_transaction, say_failed, try_again
 from lienworker.outbox.rows import Claimed, Entry
 from lienworker.outbox.sessions import (
@@ -37,8 +38,10 @@ from lienworker.outbox.storage_watch import stop_fetching
 from lienworker.platforms import Registry, Target
 from lienworker.platforms.core.bounds import MOST_PLAIN_BYTES
 from lienworker.platforms.flows import Flow
+from lienworker.platforms.harvest.plan import MOST_BYTES
 from lienworker.steps import drift
 from lienworker.steps.flows import FlowJob, FlowWalker, Walked, failure, flow_of, maker_of
+from lienworker.steps.harvest import PageJob, headers_of, is_source_page, open_page
 from lienworker.steps.in_flight import GROUP_SECONDS, InFlight, OnLoop
 from lienworker.steps.lane import LaneLease, Slots
 from lienworker.steps.pacer import turn_of
@@ -67,6 +70,8 @@ _LAST_PAGES = 1.0
 _BATCHES_IN_THE_AIR = 4
 #: How long a row waits whose flow found no free session or place, ms.
 _WITHOUT_A_SESSION_MS = 500
+#: Pages of sources that one loop holds in memory.
+_SOURCE_PAGES = 2
 #: How long pages in flight may take to arrive once the process is asked to stop, s.
 _GRACE = 2.0
 
@@ -92,7 +97,6 @@ class FetchContext:
     slots: Slots
     scrape: ScrapeContext
     walker: FlowWalker
-    clock: ClockWatch
 
 
 class FetchLoop:
@@ -118,6 +122,8 @@ class FetchLoop:
         )
         self._flows: InFlight[tuple[Claimed, FlowJob], Walked | None] = InFlight(context.fetcher.loop, self._walk)
         self._scraped: list[Scraped] = []
+        #: Pages of sources whose parcels are being stored, a part of the first one in each turn.
+        self._harvested: deque[PageJob] = deque()
         self._is_drained = False
         self._is_closing = False
         self.has_left_pages = False
@@ -126,7 +132,7 @@ class FetchLoop:
     def run(self) -> bool:
         """Work until nothing is due or the message has had its share; return whether there is probably more."""
         self._turn([])
-        while self._in_flight or self._flows or self._scraped:
+        while self._is_busy():
             self._turn(self._gather())
             if self._lane.stopping.is_set():
                 self._land()
@@ -137,11 +143,16 @@ class FetchLoop:
         """Work on one row that the caller has claimed."""
         self._is_closing = True
         self._launch(self._assign_alone(row))
-        while self._in_flight or self._flows or self._scraped:
+        while self._is_busy():
             self._turn(self._gather())
+
+    def _is_busy(self) -> bool:
+        return bool(self._in_flight or self._flows or self._scraped or self._harvested)
 
     def _gather(self) -> list[Landed]:
         """Return what has arrived once half of the pages in flight have, or a moment after the first; flows besides."""
+        if self._harvested:  # there is enough to do until more arrives
+            return [*self._in_flight.landed(self._batch), *self._landed_flows()]
         wait = GROUP_SECONDS / 2 if self._scraped else GROUP_SECONDS
         if not self._in_flight:
             return [*self._flows.gather(self._batch, wait, group=wait)] if self._flows else []
@@ -154,7 +165,7 @@ class FetchLoop:
     def _turn(self, landed: list[Landed]) -> None:
         arrived = self._keep_on_disk(landed)
         room = self._room()
-        if arrived or self._scraped or room:
+        if arrived or self._scraped or self._harvested or room:
             with self._context.slots.compute_slot():
                 self._read(self._store(arrived, room))
 
@@ -187,12 +198,19 @@ class FetchLoop:
     def _store(self, arrived: list[Arrived], room: int) -> list[tuple[Claimed, Fresh]]:
         """Store everything in the one transaction of a turn; return the pages to parse."""
         ready = self._make_ready()
-        self._context.clock.look()
+        job = self._harvested[0] if self._harvested else None
+        if job:
+            job.prepare()
         with write("fetch"):
+            correct_clock_jump()
             drifting = store_results(self._context.scrape, ready) if self._scraped else []
+            if job:
+                job.store()
             pages = self._keep(arrived, store_pages(self._context.folder, self._context.retries, arrived))
             jobs = self._claim(room) if room else []
         self._scraped = []
+        if job and job.is_over:
+            self._harvested.popleft()
         self._launch(jobs)
         drift.hold_fetches(drifting)
         return pages
@@ -212,8 +230,8 @@ class FetchLoop:
     ) -> list[tuple[Claimed, Fresh]]:
         """Claim the scrape rows of the pages at once. Large pages, which would fill the memory, are left on disk."""
         bodies = {item.row.id: item.bodies for item in arrived if item.page}
-        small = [(row, parts) for row, parts in pages if sum(page.size for page in parts) <= MOST_PLAIN_BYTES]
-        large = [(row, parts) for row, parts in pages if sum(page.size for page in parts) > MOST_PLAIN_BYTES]
+        small = [(row, parts) for row, parts in pages if self._is_small(row, parts)]
+        large = [(row, parts) for row, parts in pages if not self._is_small(row, parts)]
         leave_pages([row for row, _ in large])
         self.has_left_pages |= bool(large)
         taken = add_claimed(Topic.SCRAPE, [row for row, _ in small], self._lane.message_id)
@@ -222,11 +240,20 @@ class FetchLoop:
             for scrape, (row, parts) in zip(taken, small, strict=True)
         ]
 
+    def _is_small(self, row: Claimed, parts: list[PageRecord]) -> bool:
+        """Return whether a page may stay in memory; of pages of sources, the one at work and the next."""
+        if is_source_page(row):
+            return len(self._harvested) < _SOURCE_PAGES and parts[0].size <= MOST_BYTES
+        return sum(page.size for page in parts) <= MOST_PLAIN_BYTES
+
     def _read(self, pages: list[tuple[Claimed, Fresh]]) -> None:
         """Parse pages; the next turn stores their results, unless that takes too long. Heavy ones stay on disk."""
         since = time.monotonic()
         for row, fresh in pages:
-            if scraped := scrape_if_plain(self._context.scrape, row, fresh, self._scraped):
+            if is_source_page(row):
+                job = open_page(self._context.scrape, row, fresh[0])
+                self._harvested.extend([job] if job else [])
+            elif scraped := scrape_if_plain(self._context.scrape, row, fresh, self._scraped):
                 self._scraped.append(scraped)
             else:
                 give_back([row])
@@ -329,6 +356,8 @@ class FetchLoop:
     def _request(self, row: Claimed) -> FetchRequest:
         """Return the request of a row: conditional where there is a result of it whose file is not lost."""
         asked = self._asked(row)
+        if is_source_page(row):
+            return replace(asked, headers=headers_of(row))
         known = page_behind_result(row.task_id) if row.generation > 1 else None
         if known is None or known.url != row.url or is_lost(self._context.folder, known):
             return asked
@@ -387,6 +416,7 @@ class FetchLoop:
             waiting = self._in_flight or self._flows
             self._turn([*waiting.gather(self._batch, patience=0.1), *self._landed_flows()] if waiting else [])
         store_scrapes(self._context.scrape, self._scraped)
+        give_back(job.row for job in self._harvested)
         give_back(self._in_flight.abandon() + self._flows.abandon())
 
 
@@ -497,7 +527,8 @@ def _is_fresh(folder: DataFolder, retries: RetryPolicy, item: Arrived) -> bool:
     if isinstance(outcome, FetchFailed):
         _store_failure(retries, row, outcome)
         return False
-    known = page_behind_result(row.task_id) if item.page and row.generation > 1 else None
+    is_compared = item.page and row.generation > 1 and not is_source_page(row)
+    known = page_behind_result(row.task_id) if is_compared else None
     if item.page and not (known and _is_same(known, item)):
         return True
     if transitions.end(row, reason="unchanged" if item.page else "not_modified"):

@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from lienworker.db.clock import rfc3339
 from lienworker.db.database import current_folder, write
 from lienworker.errors import InputError, PageError
 from lienworker.hostnames import host_of
-from lienworker.intake.read import read_parcels
+from lienworker.intake.fields import resolve_mapping
+from lienworker.intake.read import header_of, read_parcels
 from lienworker.intake.rows import Defaults, Layout, ParcelRow, Reject, RejectsFile
 from lienworker.outbox.pacing import Politeness
 from lienworker.outbox.registration import Registered, register_in_transaction
+from lienworker.places import is_fips
 from lienworker.platforms import Registry, Target
 from lienworker.platforms.catalog.registry import FALLBACK
+from lienworker.steps.parcel_sources import KnownSources
 from lienworker.store.imports import finish_import, record_progress, running_import
 from lienworker.store.pending import make_again
 from lienworker.store.tasks import DEFAULT_PRIORITY, NewTask
@@ -93,6 +98,16 @@ class How:
     refresh: bool = False
     strict: bool = False
     mapping: Mapping[str, str] = field(default_factory=dict)
+    #: Until when the tasks are to be done, ms; what for; and whether what is not done by then is dropped.
+    due_by: int | None = None
+    auction: str | None = None
+    drop_after: bool = False
+
+    def options(self) -> dict[str, Any]:
+        """Return what was asked for, by name; what was left as it is is not in it."""
+        asked = {**asdict(self.defaults), **asdict(self.layout), "refresh": self.refresh, "strict": self.strict}
+        asked["batch_size"] = self.batch_size if self.batch_size != DEFAULT_BATCH else None
+        return {name: value for name, value in asked.items() if value}
 
 
 class BatchImport(ABC):
@@ -100,8 +115,9 @@ class BatchImport(ABC):
 
     unit: str
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, how: How) -> None:
         self.name = name
+        self._how = how
         self.tally = Tally()
         self.import_id: int | None = None
 
@@ -109,7 +125,9 @@ class BatchImport(ABC):
         """Store the tasks. What was committed before an error stays; the same file again adds the rest."""
         batches = self._batches(rejects)
         first = next(batches, [])  # a file that cannot be read at all leaves no trace
-        with running_import(self.name) as self.import_id:
+        how = self._how
+        options = {**how.options(), "mapping": self._mapping()}
+        with running_import(self.name, options, how.due_by, how.auction) as self.import_id:
             status = "stopped"
             try:
                 self._store(first)
@@ -121,6 +139,10 @@ class BatchImport(ABC):
                 rejects.close()
                 finish_import(self.import_id, status, str(rejects.path) if rejects.count else None)
         return self.tally
+
+    def _mapping(self) -> Mapping[str, str]:
+        """Return which column is taken for which of our fields, where a file has columns."""
+        return {}
 
     @abstractmethod
     def _batches(self, rejects: RejectsFile) -> Iterator[list[Any]]:
@@ -136,11 +158,21 @@ class Importer(BatchImport):
 
     unit = "row"
 
-    def __init__(self, registry: Registry, source: str | Path | BinaryIO, name: str, how: How) -> None:
-        super().__init__(name)
+    def __init__(
+        self,
+        registry: Registry,
+        source: str | Path | BinaryIO,
+        name: str,
+        how: How,
+        sources: KnownSources | None = None,
+    ) -> None:
+        """`sources` are where to look for parcels of which only the county and the id are given."""
+        super().__init__(name, how)
         self._registry = registry
+        self._sources = sources
+        #: How many rows took which known source, by what is said of it.
+        self.looked_up: Counter[str] = Counter()
         self._source = source
-        self._how = how
         self._politeness: dict[str, Politeness] = {}
         self._platforms: dict[str, str | None] = {}
 
@@ -157,6 +189,18 @@ class Importer(BatchImport):
                 self.tally.added += 1
                 seen.add(item.task_id)
         return self.tally
+
+    def politeness_of(self, host: str) -> Politeness:
+        """Return what the platform of a host asks for, as far as a row has shown it."""
+        return self._politeness.get(host, Politeness())
+
+    def _mapping(self) -> Mapping[str, str]:
+        """Read the header once more, unless it comes from a pipe: what is chosen is all that is known then."""
+        how = self._how
+        if not isinstance(self._source, str | Path) or not Path(self._source).is_file():
+            return how.mapping
+        header = header_of(self._source, how.layout, how.mapping)
+        return resolve_mapping(header, how.mapping, self.name) if header else how.mapping
 
     def _store(self, batch: list[NewTask]) -> None:
         assert self.import_id is not None
@@ -202,6 +246,7 @@ class Importer(BatchImport):
 
     def _task(self, row: ParcelRow) -> NewTask | Reject:
         try:
+            row = row if row.url or row.platform else self._look_up(row)
             url = row.url or self._build_url(row)
         except PageError as problem:
             return Reject(row.line, problem.reason, problem.detail, str(row.parcel_id or ""))
@@ -220,7 +265,24 @@ class Importer(BatchImport):
             queue=row.queue or "default",
             priority=row.priority or DEFAULT_PRIORITY,
             target=row.extra,
+            due_by=self._how.due_by,
+            expires_at=rfc3339(self._how.due_by) if self._how.due_by and self._how.drop_after else None,
         )
+
+    def _look_up(self, row: ParcelRow) -> ParcelRow:
+        """Return the row with the platform and the settings of the best known source of its county."""
+        if self._sources is None:
+            raise PageError(
+                "missing_platform", "the row has neither a URL nor a platform to build one; add one of them"
+            )
+        choice = self._sources.choose(row.state, row.county)
+        source = choice.source
+        if source is None:
+            raise PageError(choice.reason, choice.words)
+        self.looked_up[choice.words] += 1
+        # A county may be given by its code; results go by its name.
+        county = source.county if is_fips(row.county or "") else row.county
+        return replace(row, platform=source.platform, county=county, extra={**source.settings, **row.extra})
 
     def _place(self, row: ParcelRow, url: str, platform: str | None) -> tuple[str | None, str | None]:
         """Return the state and the county of a row: what it says, else what its address is known to tell."""

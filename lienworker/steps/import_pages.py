@@ -53,11 +53,10 @@ class PageImporter(BatchImport):
     unit = "page"
 
     def __init__(self, folder: DataFolder, registry: Registry, source: Path, how: How, most_bytes: int) -> None:
-        super().__init__(str(source))
+        super().__init__(str(source), how)
         self._folder = folder
         self._registry = registry
         self._source = source
-        self._how = how
         self._most_bytes = most_bytes
 
     def _batches(self, rejects: RejectsFile) -> Iterator[list[Prepared]]:
@@ -72,7 +71,9 @@ class PageImporter(BatchImport):
                 continue
             task = task_of(self._registry, item, self._how.defaults)
             is_part = bool(batch) and item.task.get("position") and batch[-1].task.task_id == task.task_id
-            if len(batch) >= _BATCH and not is_part:
+            # The same address again is another round of its task: in one transaction the first would lose its page.
+            is_again = not is_part and any(other.task.task_id == task.task_id for other in batch)
+            if is_again or (len(batch) >= _BATCH and not is_part):
                 yield batch
                 batch = []
             page = self._prepare(task, item)

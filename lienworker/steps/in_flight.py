@@ -102,6 +102,11 @@ class InFlight(Generic[C, T]):
             self._wait_for(min(enough or most, len(self._out)), group)
         return self.landed(most)
 
+    def wait_for_group(self, enough: int, patience: float) -> None:
+        """Wait until so many have ended, or all, `patience` at most; where several share a flag, the others may too."""
+        self._wait_for(min(enough, len(self._out)), patience)
+        self._wanted = 1
+
     def _wait_for(self, wanted: int, patience: float) -> bool:
         deadline = time.monotonic() + patience
         self._wanted = wanted

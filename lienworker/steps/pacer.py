@@ -10,7 +10,7 @@ from lienworker.db.clock import now_ms
 from lienworker.db.database import DATABASE_TROUBLE, close, write
 from lienworker.fetching.turns import FarTurnError, Turn, TurnError
 from lienworker.hostnames import host_of
-from lienworker.outbox.clock_jumps import ClockWatch
+from lienworker.outbox.clock_jumps import correct_clock_jump
 from lienworker.outbox.pacing import Booked, Booking, book
 from lienworker.outbox.rows import Claimed
 
@@ -42,21 +42,20 @@ def _turn(host: str, booked: Booked) -> Turn:
 class HostPacer:
     """Used on one event loop. Bookings that arrive while one is in progress share the next transaction."""
 
-    def __init__(self, host_delay: float, clock: ClockWatch) -> None:
+    def __init__(self, host_delay: float) -> None:
         self._host_delay = host_delay
-        self._clock = clock
         self._thread = ThreadPoolExecutor(1, "pacer")
         self._wanted: list[tuple[Booking, asyncio.Future[Booked]]] = []
         self._work: asyncio.Task[None] | None = None
         self._free: dict[str, float] = {}
 
-    async def book(self, host: str, missed: Turn | None, crawl_delay: float | None) -> Turn:
+    async def book(self, host: str, missed: Turn | None, crawl_delay: float | None, *, lead: float = 0.0) -> Turn:
         loop = asyncio.get_running_loop()
         if not crawl_delay and self._free.get(host, 0.0) > loop.time():
             return Turn(host, loop.time(), 0.0)
         answer: asyncio.Future[Booked] = loop.create_future()
         missed_at = missed.start_at if isinstance(missed, BookedTurn) else None
-        self._wanted.append((Booking(host, missed_at, crawl_delay), answer))
+        self._wanted.append((Booking(host, missed_at, crawl_delay, int(lead * 1000)), answer))
         if self._work is None:
             self._work = asyncio.create_task(self._book_wanted())
         booked = await answer
@@ -86,8 +85,8 @@ class HostPacer:
         self._work = None
 
     def _book_all(self, bookings: list[Booking]) -> list[Booked]:
-        self._clock.look()
         with write("book"):
+            correct_clock_jump()
             return [book(booking, self._host_delay, now_ms(), _LONGEST_WAIT_MS) for booking in bookings]
 
     def close(self) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lienworker.platforms.core.doubts import Doubt
 from lienworker.store.history import Place, ranges_of
+
+if TYPE_CHECKING:
+    from lienworker.platforms.core.doubts import Doubt
 
 #: Of each field: how many pages had it, the mean of their logarithms, and the sum of the squares around it.
 Ranges = dict[str, list[float]]
@@ -39,6 +41,8 @@ def sizes_of(record: Mapping[str, Any]) -> dict[str, float]:
 
 def out_of_range(ranges: Ranges, record: Mapping[str, Any]) -> list[Doubt]:
     """Doubts about what is unlike the county's other parcels; none while too few of them are known."""
+    from lienworker.platforms.core.doubts import Doubt  # and all platforms with it: `status` needs none
+
     return [
         Doubt("out_of_range", name, f"{record[name]:g}, where {10 ** ranges[name][1]:.3g} is usual")
         for name, size in sizes_of(record).items()

@@ -19,7 +19,6 @@ from lienworker.hubs.gateway.client import GatewayClient
 from lienworker.large_blocks import return_large_blocks
 from lienworker.outbox.backoff import RetryPolicy
 from lienworker.outbox.claims import Rules
-from lienworker.outbox.clock_jumps import ClockWatch
 from lienworker.outbox.leases import WorkerLease, anybody_alive
 from lienworker.outbox.outcomes import configure
 from lienworker.outbox.pacing import respell_hosts
@@ -60,7 +59,6 @@ class Runtime:
     fetcher: OnLoop[Fetcher]
     walker: FlowWalker
     bounds: Bounds
-    clock: ClockWatch
     #: Held while a poll for work is under way, until its reply is stored.
     polling: threading.Lock
     #: Held by the one thread of this process that uploads.
@@ -104,7 +102,6 @@ class Runtime:
             slots=self.slots,
             scrape=self.scrape,
             walker=self.walker,
-            clock=self.clock,
         )
 
     @property
@@ -176,8 +173,7 @@ def running(
         remove_stale_files(folder)
         if settings.mode == "ondemand":
             warn_of_new_worker_id(_worker_id(settings, folder))
-    clock = ClockWatch()
-    pacer, walker = HostPacer(settings.host_delay, clock), FlowWalker()
+    pacer, walker = HostPacer(settings.host_delay), FlowWalker()
     fetcher = OnLoop(loop, lambda: make_fetcher(settings, pacer))
     gateway = OnLoop(loop, lambda: _make_gateway(settings, folder))
 
@@ -189,7 +185,7 @@ def running(
         if kind == "worker":
             respell_hosts()
         try:
-            yield _runtime(settings, folder, holder, gateway, fetcher, walker, clock)
+            yield _runtime(settings, folder, holder, gateway, fetcher, walker)
         finally:
             record_calls(gateway)
             fetcher.close()
@@ -207,7 +203,6 @@ def _runtime(
     gateway: OnLoop[GatewayClient],
     fetcher: OnLoop[Fetcher],
     walker: FlowWalker,
-    clock: ClockWatch,
 ) -> Runtime:
     stopping = threading.Event()
     return Runtime(
@@ -221,7 +216,6 @@ def _runtime(
         gateway=gateway,
         fetcher=fetcher,
         walker=walker,
-        clock=clock,
         bounds=Bounds(raw=CallBound(settings.upload_concurrency), result=ResultBound(), report=CallBound(MOST_REPORTS)),
         polling=threading.Lock(),
         one_uploader=threading.Lock(),

@@ -20,14 +20,11 @@ from lienworker.hostnames import host_of, route_of
 from lienworker.logs import about_task
 from lienworker.outbox import transitions
 from lienworker.outbox.backoff import RetryPolicy, TryAgain
-from lienworker.outbox.claims import claim
 from lienworker.outbox.leases import free_for
 from lienworker.outbox.outcomes import (
     deliver_result,
     fail,
-    give_back,
     parcel_key,
-    put_off,
     record_try,
     say_failed,
 )
@@ -42,8 +39,6 @@ from lienworker.platforms.core.doubts import Doubt, doubts_of
 from lienworker.steps import drift
 from lienworker.steps.drift import Sighting, mask_of
 from lienworker.steps.follow import add_parcels, parcels_wanted
-from lienworker.steps.in_flight import GROUP_SECONDS
-from lienworker.steps.lane import LaneLease, Slots
 from lienworker.steps.ranges import UsualSizes, out_of_range, sizes_of
 from lienworker.steps.stored_page import damaged, page_of_parts, parse_stored, stored_parts
 from lienworker.steps.watchdog import Parse, Watchdog
@@ -53,11 +48,6 @@ from lienworker.store.pages import PageRecord, pages_of
 from lienworker.store.pending import pending_path, write_pending
 from lienworker.store.results import NewResult, save_result
 from lienworker.store.tasks import NewTask
-
-#: How long one message may run before others get their turn, s.
-_SHARE = 2.0
-#: How long a heavy page waits while another is parsed, ms.
-_WHILE_ANOTHER_MS = 1_000
 
 logger = logging.getLogger(__name__)
 #: Pages of a parcel that are still in memory, its own first.
@@ -142,71 +132,6 @@ def give_up_hanging(context: ScrapeContext, holder_id: str, parse: Parse) -> Non
     free_for(holder_id, parse.row.id, "Its page held a worker up for too long.")
 
 
-@dataclass(frozen=True, slots=True)
-class ScrapeRun:
-    """One message's share of the scrape lane."""
-
-    context: ScrapeContext
-    slots: Slots
-    lane: LaneLease
-
-    def work(self) -> bool:
-        """Work through the message's share; return whether there is probably more."""
-        deadline = time.monotonic() + _SHARE
-        while time.monotonic() < deadline and not self.lane.stopping.is_set():
-            if not self.lane.is_ours:
-                return True
-            rows = claim(
-                "scrape",
-                self.lane.batch,
-                self.lane.token,
-                self.lane.rules,
-                quarantined=self.lane.quarantined,
-                message_id=self.lane.message_id,
-            )
-            if not rows:
-                return False
-            with self.slots.compute_slot():
-                self._work_on(rows)
-        return True
-
-    def _work_on(self, rows: list[Claimed]) -> None:
-        """Commit in groups as results come; give back untried what a stop leaves. Heavy pages come last."""
-        group: list[Scraped] = []
-        heavy: list[Claimed] = []
-        since = time.monotonic()
-        for n, row in enumerate(rows):
-            if self.lane.stopping.is_set():
-                give_back(rows[n:])
-                break
-            if scraped := scrape_if_plain(self.context, row, finished=group):
-                group.append(scraped)
-            else:
-                heavy.append(row)
-            if time.monotonic() - since > GROUP_SECONDS:
-                store_scrapes(self.context, group)
-                group, since = [], time.monotonic()
-        store_scrapes(self.context, group)
-        self._work_on_heavy(heavy)
-
-    def _work_on_heavy(self, rows: list[Claimed]) -> None:
-        """Parse heavy pages one by one, and store each at once: a large page takes a hundred megabytes and more.
-
-        While another thread of this process does so, they wait in the outbox, not in a slot that others need.
-        """
-        if not rows or not self.context.one_heavy.acquire(blocking=False):
-            put_off(rows, _WHILE_ANOTHER_MS)
-            return
-        try:
-            for n, row in enumerate(rows):
-                if self.lane.stopping.is_set():
-                    give_back(rows[n:])
-                    break
-                store_scrapes(self.context, [scrape_in_child(self.context, row)])
-        finally:
-            self.context.one_heavy.release()
-
-
 # Storing what was scraped: results, the rows that deliver them, and pages to be fetched again.
 
 
@@ -264,7 +189,7 @@ def store_results(context: ScrapeContext, ready: ReadyToStore) -> list[Place]:
     """Store a group, each row on its own; return the places whose fetches must be held once that is committed."""
     for item in ready.group:
         if isinstance(item.outcome, PageError):
-            _store_failure(context, item.row, item.outcome)
+            store_page_failure(context, item.row, item.outcome)
     made = [(item.row, ready.results[item.row.id]) for item in ready.group if item.row.id in ready.results]
     for row_id in _store_results(made) & ready.followed.keys():
         add_parcels(context.registry, ready.followed[row_id])
@@ -390,7 +315,7 @@ def _place(item: Scraped, platform: str) -> Place:
     return Place(platform, item.row.state, item.row.county, host_of(item.row.url))
 
 
-def _store_failure(context: ScrapeContext, row: Claimed, problem: PageError) -> None:
+def store_page_failure(context: ScrapeContext, row: Claimed, problem: PageError) -> None:
     """Fetch a page again that may be better next time, as a new generation; any other failure ends the task."""
     tries = 1 + (json.loads(row.payload).get("tries", 0) if row.payload else 0)
     decision = context.retries.after(tries, retryable=problem.retryable)

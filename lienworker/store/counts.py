@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from peewee import fn
 
 from lienworker.db.clock import now_ms, rfc3339
-from lienworker.db.database import execute, execute_many, one_row, write
+from lienworker.db.database import all_rows, execute, execute_many, one_row, write
 from lienworker.db.models import Rollup, Tally, Task, tuples
 from lienworker.store.tasks import STATUSES
 
 OUTBOX_STATES = ("waiting", "leased", "held", "delivered", "superseded", "parked", "discarded")
+#: The reason of tasks whose host was given up.
+_DEAD = "host_down"
+_FAILED = "SELECT coalesce(reason, 'unknown'), count(*), max(rowid) FROM tasks WHERE status IN ('failed', 'expired')"
 
 
 def task_counts() -> dict[str, int]:
@@ -39,12 +42,17 @@ def import_counts(import_id: int) -> dict[str, int]:
     return {status: found.get(status, 0) for status in STATUSES}
 
 
-def failures(import_id: int | None = None) -> list[tuple[str, int, str]]:
-    """Return failed tasks by reason, most frequent first, each with one error as a sample."""
-    reason, n = fn.COALESCE(Task.reason, "unknown"), fn.COUNT("*")
-    query = Task.select(reason, n, fn.MAX(Task.last_error)).where(Task.status.in_(["failed", "expired"]))
-    query = query if import_id is None else query.where(Task.import_id == import_id)
-    return list(tuples(query.group_by(reason).order_by(n.desc(), reason)))
+def failures(import_id: int | None = None) -> list[tuple[str, int, str | None]]:
+    """Return failed tasks by reason, most frequent first, each with the newest one's error; dead hosts one by one."""
+    condition, values = ("", ()) if import_id is None else (" AND import_id = ?", (import_id,))
+    found = all_rows(f"{_FAILED}{condition} GROUP BY reason", values)
+    if any(reason == _DEAD for reason, _, _ in found):
+        # Only these are looked at one by one; the others are counted from an index.
+        hosts = all_rows(f"{_FAILED}{condition} AND reason = '{_DEAD}' GROUP BY last_error", values)
+        found = [row for row in found if row[0] != _DEAD] + hosts
+    error = "SELECT last_error FROM tasks WHERE rowid = ?"
+    ordered = sorted(found, key=lambda row: (-row[1], row[0]))
+    return [(reason, n, one_row(error, (newest,))[0]) for reason, n, newest in ordered]
 
 
 # What happened, by minute: the source of charts, rates and metrics. Triggers keep it (see 0004_monitor.sql).

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,11 +15,20 @@ from lienworker.db.models import Import, dicts
 
 
 @contextmanager
-def running_import(name: str) -> Iterator[int]:
-    """Start an import and yield its number. It holds a lock while it runs, so that a killed one is recognized."""
+def running_import(
+    name: str,
+    options: Mapping[str, Any] | None = None,
+    due_by: int | None = None,
+    auction: str | None = None,
+) -> Iterator[int]:
+    """Start an import and yield its number. It holds a lock while it runs, so that a killed one is recognized.
+
+    `options` is how it was asked for, for people; `due_by` its deadline, ms, and `auction` what that is for.
+    """
     nobody_else = not _is_anybody_importing()
+    about = {"name": name, "options": json.dumps(options or {}), "due_by": due_by, "auction": auction}
     with together(_lock()):
-        yield _start_import(name, nobody_else)
+        yield _start_import(about, nobody_else)
 
 
 def _lock() -> Path:
@@ -33,11 +43,11 @@ def _is_anybody_importing() -> bool:
     return False
 
 
-def _start_import(name: str, nobody_else: bool) -> int:
+def _start_import(about: Mapping[str, Any], nobody_else: bool) -> int:
     with write("import_start"):
         if nobody_else:  # what is still marked as running was killed
             Import.update(status="stopped").where(Import.status == "running").execute()
-        return int(Import.insert(name=name, status="running", started_at=rfc3339()).execute())
+        return int(Import.insert(**about, status="running", started_at=rfc3339()).execute())
 
 
 class Progress(Protocol):
@@ -79,7 +89,18 @@ def count_imports(since: str = "") -> int:
 
 
 def _seen_alive(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for row in found:
+        row["options"] = _loaded(row["options"])
     if any(row["status"] == "running" for row in found) and not _is_anybody_importing():
         for row in found:
             row["status"] = "stopped" if row["status"] == "running" else row["status"]
     return found
+
+
+def _loaded(options: str) -> dict[str, Any]:
+    """Return the options; none where a damaged database has lost them."""
+    try:
+        found = json.loads(options)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

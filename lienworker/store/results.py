@@ -10,18 +10,21 @@ from typing import Any
 from lienworker.db.clock import rfc3339
 from lienworker.db.database import dict_rows, execute, execute_many, storable
 from lienworker.errors import StoreError
+from lienworker.store.columns import note_columns
 
 _SAVE = """
 INSERT INTO results (task_id, generation, parcel_id, platform, state, county, data, json_path, html_path, raw_sha256,
-                     fetched_at, parser_version, scraped_at, parse_duration_ms, stays_here, doubts)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     fetched_at, parser_version, scraped_at, parse_duration_ms, stays_here, doubts, source_task,
+                     source_index)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (task_id) DO UPDATE SET
     generation = excluded.generation, parcel_id = excluded.parcel_id, platform = excluded.platform,
     state = excluded.state, county = excluded.county, data = excluded.data, json_path = excluded.json_path,
     html_path = excluded.html_path, raw_sha256 = excluded.raw_sha256, fetched_at = excluded.fetched_at,
     confirmed_at = NULL, parser_version = excluded.parser_version, scraped_at = excluded.scraped_at,
     parse_duration_ms = excluded.parse_duration_ms, synced = 0, sync_attempts = 0, last_error = NULL,
-    stays_here = excluded.stays_here, doubts = excluded.doubts
+    stays_here = excluded.stays_here, doubts = excluded.doubts, source_task = excluded.source_task,
+    source_index = excluded.source_index
 """
 
 SYNCED = "UPDATE results SET synced = 1, sync_attempts = sync_attempts + 1, last_error = NULL"
@@ -51,6 +54,9 @@ class NewResult:
     stays_here: bool = False
     doubts: Sequence[Mapping[str, str]] = ()
     """What a person would doubt in the data; it stays here."""
+    source_task: str | None = None
+    """The task of the source page that it was read from, and its place there."""
+    source_index: int | None = None
 
     def as_row(self) -> dict[str, Any]:
         """Return the result as the table holds it, with the data itself, not a copy."""
@@ -60,6 +66,7 @@ class NewResult:
 def save_result(*results: NewResult) -> None:
     """Store results, each in place of its task's older one. Part of a larger transaction."""
     execute_many(_SAVE, map(_values, results))
+    note_columns(results)
 
 
 def _values(result: NewResult) -> tuple[Any, ...]:
@@ -67,7 +74,7 @@ def _values(result: NewResult) -> tuple[Any, ...]:
         result.task_id, result.generation, result.parcel_id, result.platform, result.state, result.county,
         json.dumps(result.data), result.json_path, result.html_path, result.raw_sha256,
         result.fetched_at, result.parser_version, result.scraped_at, result.parse_duration_ms, result.stays_here,
-        json.dumps(result.doubts) if result.doubts else None,
+        json.dumps(result.doubts) if result.doubts else None, result.source_task, result.source_index,
     )  # fmt: skip
 
 

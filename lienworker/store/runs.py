@@ -90,10 +90,14 @@ class PageFilter:
 
 
 def tasks_with_pages(wanted: PageFilter) -> list[str]:
-    """Return tasks that have ended with a stored page: completed ones, and those that failed because of their page."""
+    """Return tasks that have ended with a stored page: completed ones, and those that failed because of their page.
+
+    Parcels of a source have no page of their own: the source's page is one of these tasks.
+    """
     order = "t.task_id" if wanted.newest is None else "coalesce(r.fetched_at, t.updated_at) DESC"
     sql = (
         "SELECT t.task_id FROM tasks t LEFT JOIN results r ON r.task_id = t.task_id WHERE"
+        " r.source_task IS NULL AND"
         " (r.task_id IS NOT NULL AND t.status = 'completed' OR t.status = 'failed' AND EXISTS ("
         "  SELECT 1 FROM pages p WHERE p.task_id = t.task_id AND p.generation = t.generation))"
         " AND NOT EXISTS (SELECT 1 FROM pages p WHERE p.task_id = t.task_id AND p.purged_at IS NOT NULL"

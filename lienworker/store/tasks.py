@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from lienworker.db.clock import rfc3339
+from lienworker.db.clock import now_ms, rfc3339
 from lienworker.db.database import all_rows, execute, execute_many, storable
 from lienworker.db.models import Attempt, Task, dicts
+from lienworker.store.columns import note_list_columns, share_list_columns
 
 
 class Source(StrEnum):
@@ -25,6 +27,8 @@ class Source(StrEnum):
     CLI = "cli"
     #: A page that a person saved: it is there already, and never fetched.
     SAVED = "saved"
+    #: A page of a source that is harvested, or a parcel that such a page has.
+    HARVEST = "harvest"
 
 
 SOURCES = tuple(source.value for source in Source)
@@ -36,8 +40,16 @@ ADDRESS_LOST = "address_lost"
 
 _INSERT = """
 INSERT INTO tasks (task_id, source, platform, state, county, parcel_id, url, target_json, queue, priority,
-                   import_id, created_at, received_at, updated_at, expires_at, proxy, platform_learned)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                   import_id, created_at, received_at, updated_at, expires_at, proxy, platform_learned,
+                   due_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_INSERT_COMPLETED = """
+INSERT INTO tasks (task_id, source, platform, state, county, parcel_id, url, target_json, queue, priority,
+                   import_id, created_at, received_at, updated_at, expires_at, proxy, platform_learned, due_by,
+                   status, completed_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'completed', ?)
 """
 
 _GIVE_ADDRESS = """
@@ -67,6 +79,8 @@ class NewTask:
     proxy: str | None = field(default=None, repr=False)
     #: Whether the platform is known from the address, and is not asked for.
     platform_learned: bool = False
+    #: Until when it is to be done, ms.
+    due_by: int | None = None
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
@@ -94,18 +108,42 @@ def insert_tasks(tasks: Mapping[str, NewTask]) -> None:
     """Add tasks that do not exist yet, keyed by id. Part of a larger transaction."""
     now = rfc3339()
     execute_many(_INSERT, (_row(task_id, task, now) for task_id, task in tasks.items()))
+    note_list_columns((task.import_id, task.target) for task in tasks.values())
+
+
+def insert_completed(tasks: Sequence[NewTask]) -> None:
+    """Add tasks that have their result already. Part of a larger transaction.
+
+    They come by the thousand and all alike, so their ends are counted here at once, not by the trigger for each.
+    """
+    now = rfc3339()
+    execute_many(_INSERT_COMPLETED, ((*_row(task.task_id, task, now), now) for task in tasks))
+    places = Counter(f"{task.platform or ''}|{task.state or ''}|{task.county or ''}|completed" for task in tasks)
+    ended = now_ms() // 60_000
+    rows = [("task", "completed", ended, len(tasks))] if tasks else []
+    rows += [("county", place, ended // 1440 * 1440, n) for place, n in places.items()]
+    execute_many("INSERT INTO rollups VALUES (?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET n = n + excluded.n", rows)
 
 
 def _row(task_id: str, task: NewTask, now: str) -> tuple[Any, ...]:
     return (
         task_id, task.source, task.platform, task.state, task.county, task.parcel_id, task.url, _target(task),
         task.queue, task.priority, task.import_id, task.created_at or now, now, now,
-        task.expires_at, task.proxy, task.platform_learned,
+        task.expires_at, task.proxy, task.platform_learned, task.due_by,
     )  # fmt: skip
 
 
 def _target(task: NewTask) -> str:
     return json.dumps(task.target) if task.target else "{}"
+
+
+def give_deadline(task_ids: Iterable[str], due_by: int, expires_at: str | None) -> None:
+    """Give open tasks a deadline, unless they have an earlier one. Part of a larger transaction."""
+    execute_many(
+        "UPDATE tasks SET due_by = ?1, expires_at = ?2 WHERE task_id = ?3 AND status IN ('pending', 'processing')"
+        " AND coalesce(due_by, ?1) >= ?1",
+        ((due_by, expires_at, task_id) for task_id in task_ids),
+    )
 
 
 def give_addresses(named: Mapping[str, NewTask]) -> set[str]:
@@ -116,6 +154,7 @@ def give_addresses(named: Mapping[str, NewTask]) -> set[str]:
     sql = "SELECT task_id, reason FROM tasks WHERE task_id IN (SELECT value FROM json_each(?)) AND url = ''"
     lacking = [row for row in all_rows(sql, (json.dumps(list(named)),)) if named[row[0]].url] if named else []
     execute_many(_GIVE_ADDRESS, ((*_about(named[task_id]), task_id) for task_id, _ in lacking))
+    note_list_columns((named[task_id].import_id, named[task_id].target) for task_id, _ in lacking)
     return {task_id for task_id, reason in lacking if reason == ADDRESS_LOST}
 
 
@@ -125,7 +164,9 @@ def _about(task: NewTask) -> tuple[Any, ...]:
 
 def join_import(task_ids: Iterable[str], import_id: int) -> None:
     """Count tasks that an import named, and that existed already, under that import."""
-    execute_many("UPDATE tasks SET import_id = ? WHERE task_id = ?", ((import_id, task_id) for task_id in task_ids))
+    ids = list(task_ids)
+    share_list_columns(ids, import_id)
+    execute_many("UPDATE tasks SET import_id = ? WHERE task_id = ?", ((import_id, task_id) for task_id in ids))
 
 
 class LearnedKeys(Protocol):

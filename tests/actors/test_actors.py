@@ -65,15 +65,16 @@ def _imported(path: Path) -> str:
     return " ".join(names)
 
 
-def test_listing_tasks_and_a_persons_work_load_no_broker(tmp_path: Path) -> None:
+def test_looking_loads_neither_broker_nor_parsers_and_a_persons_work_no_broker(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from click.testing import CliRunner\n"
         "from lienworker.cli import cli\n"
         "assert CliRunner().invoke(cli, ['init']).exit_code == 0\n"
-        "assert CliRunner().invoke(cli, ['tasks', 'list']).exit_code == 0\n"
-        "listing = 'dramatiq' in sys.modules\n"
+        "for words in (['tasks', 'list'], ['status']):\n"
+        "    assert CliRunner().invoke(cli, words).exit_code == 0\n"
+        "looking = bool({'dramatiq', 'parsel'} & set(sys.modules))\n"
         "import lienworker.operator.preview, lienworker.operator.replay, lienworker.operator.scrape_now\n"
-        "print(listing, 'lienworker.actors' in sys.modules, 'lienworker.broker' in sys.modules)"
+        "print(looking, 'lienworker.actors' in sys.modules, 'lienworker.broker' in sys.modules)"
     )
     assert python(code, tmp_path) == "False False False"

@@ -13,7 +13,7 @@ from tests.docs.sandbox import Sandbox
 
 PAGES = [page for page in documents() if any(block.kind == "sh" and not block.why_not for block in blocks(page))]
 #: Pages for who has a data folder already.
-SOMETHING_IS_THERE = {"operations.md"}
+SOMETHING_IS_THERE = {"auction-day.md", "operations.md"}
 
 
 #: What a newcomer reads, in this order.

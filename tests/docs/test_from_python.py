@@ -1,4 +1,4 @@
-"""docs/from-python.md and docs/other-names.md: each block runs, each field and each column is there."""
+"""docs/from-python.md and the views of docs/other-names.md: each block runs, each field and each column is there."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ _HEAVY = (
 _THREADS = 8
 #: A second of real life in which a worker says that it lives three times.
 _PULSE = 0.3
-#: A parse that takes so much of the processor hangs, s.
-_HANGS = 2.0
+#: A parse that takes so much of the processor hangs, s: in a worker, and in its child.
+_HANGS = 1
 
 
 # What a test sees
@@ -213,12 +213,14 @@ def _work(order: dict[str, Any]) -> int:
     """A worker process, until the file `stop` is there: then it ends as at a SIGTERM."""
     from dramatiq import Worker
 
+    from lienworker import limited
     from lienworker.outbox import leases
     from lienworker.steps import watchdog
     from lienworker.store import counts
 
     leases.PULSE_SECONDS = _PULSE
-    watchdog.Watchdog.__init__.__defaults__ = (_HANGS, 60.0)
+    watchdog.Watchdog.__init__.__defaults__ = (_HANGS, watchdog.WALL_SECONDS)
+    limited._shared.limits = limited.Limits(cpu_seconds=_HANGS)
     watchdog._LOOK_SECONDS = 0.1
     minute = counts.this_minute()
     counts.this_minute = lambda: minute // 60 * 60  # on the full hour, when old minutes are folded

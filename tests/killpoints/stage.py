@@ -24,6 +24,7 @@ from chaos.witness import WatchedCounty, WatchedGateway, Witness
 from lienworker.outbox.rows import NEVER_DUE
 from lienworker.stack.redis_server import server_program
 from lienworker.testing.gateway import ReferenceGateway
+from lienworker.testing.layers import FeatureServer, feature_server
 from lienworker.testing.serving import serving
 from tests.harness.node import PATIENCE
 from tests.harness.session_site import SessionSite, session_site
@@ -41,6 +42,7 @@ class Theatre:
     county: WatchedCounty
     gateway: ReferenceGateway
     sessions: SessionSite
+    layer: FeatureServer
     redis_url: str
     children: Children
     templates: Path
@@ -50,6 +52,7 @@ class Theatre:
         """A stage of one's own in this folder, with empty logs and a Gateway that knows nothing."""
         self.county.forget()
         self.sessions.forget()
+        self.layer.errors = 0
         self.gateway.state.reset()
         self.gateway.configure(retry_without_tasks=1)
         root.mkdir(parents=True, exist_ok=True)
@@ -98,6 +101,10 @@ class Stage:
     @property
     def sessions(self) -> SessionSite:
         return self.theatre.sessions
+
+    @property
+    def layer(self) -> FeatureServer:
+        return self.theatre.layer
 
     @property
     def gateway(self) -> ReferenceGateway:
@@ -232,7 +239,8 @@ def theatre(folder: Path) -> Iterator[Theatre]:
         children = Children()
         stack.callback(children.close)
         sessions = stack.enter_context(session_site())
-        yield Theatre(county, gateway, sessions, stack.enter_context(_redis()), children, folder)
+        layer = stack.enter_context(feature_server(count=700, max_records=600))
+        yield Theatre(county, gateway, sessions, layer, stack.enter_context(_redis()), children, folder)
 
 
 @contextmanager

@@ -35,16 +35,25 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
 
 @pytest.fixture(scope="module")
 def seen(house: Theatre, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]]:
-    """How often each scenario reaches each point; found once, by whichever process of the tests comes first."""
+    """How often each scenario reaches each point: found once, and each process of the tests finds a part of it."""
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # nothing of an earlier run
-    with one_at_a_time(shared / "walk.lock"):
-        file = shared / "walk.json"
-        if not file.exists():
-            folder = tmp_path_factory.mktemp("traces")
-            file.write_text(json.dumps({one.name: _trace(house, one, folder / one.name) for one in SCENARIOS}))
-    found: dict[str, dict[str, int]] = json.loads(file.read_text())
+    folder = tmp_path_factory.mktemp("traces")
+    found = {}
+    for scenario in _in_turn():
+        with one_at_a_time(shared / f"{scenario.name}.lock"):
+            file = shared / f"{scenario.name}.json"
+            if not file.exists():
+                file.write_text(json.dumps(_trace(house, scenario, folder / scenario.name)))
+        found[scenario.name] = json.loads(file.read_text())
     return found
+
+
+def _in_turn() -> list[Scenario]:
+    """All scenarios; each process of the tests begins with another, so that few wait for the one that traces it."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = worker * len(SCENARIOS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return SCENARIOS[first:] + SCENARIOS[:first]
 
 
 def _trace(house: Theatre, scenario: Scenario, root: Path) -> dict[str, int]:

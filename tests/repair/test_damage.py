@@ -221,7 +221,11 @@ def test_lost_results_are_made_again_from_their_pages_and_no_site_is_asked(damag
 
 
 def test_any_zeroed_page_is_survived(stocked: Path, tmp_path: Path) -> None:
-    """Every tenth page or so, by chance; what can be saved balances, and nothing ends in a trace."""
+    """Every tenth page or so, by chance; what can be saved balances, and nothing ends in a trace.
+
+    Where the page says which tables there are, nothing can be read.
+    """
+    schema = {1, *pages_of(Node(stocked), "sqlite_schema")}
     size = (stocked / "lienworker.db").stat().st_size // 4096
     chance = random.Random(6)
     for number in [1, 2, *chance.sample(range(3, size + 1), 12)]:
@@ -231,7 +235,7 @@ def test_any_zeroed_page_is_survived(stocked: Path, tmp_path: Path) -> None:
             assert isinstance(say(node, *command).exception, _SAID), (number, command)
         done = say(node, "doctor", "--repair", "--yes")
         assert isinstance(done.exception, _SAID), (number, done.exception)
-        if number == 1:
+        if number in schema:
             assert "Restore a backup" in str(done.exception)
         else:
             assert done.exit_code == (1 if "Repaired: database: lost" in done.output else 0), (number, done.output)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from lienworker.testing.gateway import ReferenceGateway, reference_gateway
 from lienworker.testing.sites import SITES, SessionSite
 from tests.harness.node import Node, interrupt, wait_until, write_list
 from tests.harness.pace import Lag
-from tests.harness.session_sites import DELAY, served
+from tests.harness.session_sites import DELAY, all_served, served
 
 pytestmark = pytest.mark.slow
 
@@ -28,40 +28,41 @@ PARTS = {
 }
 
 
-def parts_kept(node: Node) -> dict[str, list[str]]:
-    kept: dict[str, list[str]] = defaultdict(list)
-    for task_id, part in node.sql("SELECT task_id, part FROM pages ORDER BY 1, 2"):
-        kept[task_id].append(part)
-    return kept
-
-
-@pytest.mark.parametrize("end_every", [0, 20])
-@pytest.mark.parametrize("kind", SITES)
-def test_a_run_keeps_every_page_of_every_parcel(kind: str, end_every: int, tmp_path: Path) -> None:
-    with served(kind, tmp_path, end_every) as (site, node):
-        rows = run_all(site, node, tmp_path)
-        assert node.statuses() == {"completed": len(rows)}
-        assert list(parts_kept(node).values()) == [PARTS[kind]] * len(rows)
-        assert site.sessions_opened == 1 if not end_every else site.sessions_opened > 1
-        node.doctor()
+def test_a_run_keeps_every_page_of_every_parcel_and_needs_one_session(tmp_path: Path) -> None:
+    with all_served(SITES, tmp_path) as (sites, node):
+        run_all(sites, node, tmp_path)
+        assert [site.sessions_opened for site in sites.values()] == [1] * len(SITES)
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("kind", SITES)
-def test_every_request_of_a_flow_is_spaced_where_it_arrives(kind: str, tmp_path: Path) -> None:
-    with Lag() as lag, served(kind, tmp_path, end_every=20) as (site, node):
-        run_all(site, node, tmp_path)
+def test_sessions_that_end_cost_no_page_and_every_request_is_spaced_where_it_arrives(tmp_path: Path) -> None:
+    with Lag() as lag, all_served(SITES, tmp_path, end_every=20) as (sites, node):
+        run_all(sites, node, tmp_path)
+        assert min(site.sessions_opened for site in sites.values()) > 1
+    for kind, site in sites.items():
         times = [arrival.at for arrival in site.arrivals]
-    early = [b - a for a, b in pairwise(times) if b - a < DELAY - _TOLERANCE - lag.at(a)]
-    assert early == []
+        early = [b - a for a, b in pairwise(times) if b - a < DELAY - _TOLERANCE - lag.at(a)]
+        assert (kind, early) == (kind, [])
 
 
-def run_all(site: SessionSite, node: Node, base: Path) -> list[dict[str, str]]:
-    """Run all parcels of the site to the end; return their rows."""
-    rows = site.work(_PARCELS)
-    done = node.cli("run", write_list(base / "list.jsonl", rows), timeout=180)
+def run_all(sites: dict[str, SessionSite], node: Node, base: Path) -> None:
+    """Run all parcels of all sites to the end, side by side: every page of each is kept."""
+    rows = {kind: site.work(_PARCELS) for kind, site in sites.items()}
+    done = node.cli("run", write_list(base / "list.jsonl", list(chain(*rows.values()))), timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
-    return rows
+    assert set(node.statuses()) == {"completed"}
+    for kind, site in sites.items():
+        assert parts_kept(node, site.name) == [PARTS[kind]] * len(rows[kind])
+    node.doctor()
+
+
+def parts_kept(node: Node, platform: str) -> list[list[str]]:
+    """The parts of each parcel of a platform."""
+    kept: dict[str, list[str]] = defaultdict(list)
+    sql = "SELECT task_id, part FROM pages JOIN tasks USING (task_id) WHERE tasks.platform = ? ORDER BY 1, 2"
+    for task_id, part in node.sql(sql, platform):
+        kept[task_id].append(part)
+    return list(kept.values())
 
 
 @pytest.mark.parametrize("kind", ["webforms", "service"])

@@ -20,6 +20,7 @@ import pytest
 from lienworker.cli import cli
 from lienworker.testing.county.site import DemoSite, demo_site
 from lienworker.testing.gateway import ReferenceGateway, reference_gateway
+from lienworker.testing.layers import feature_server
 from tests.harness.descriptors import lost_locks, needs_proc, opened, spied
 from tests.harness.node import Node, wait_until, write_list
 
@@ -38,7 +39,15 @@ COMMANDS: dict[str, list[str] | None] = {
     "doctor": [],
     "gateway check": [],
     "gateway serve": None,
+    "harvest": ["{layer}", "--state", "FL", "--county", "Dixie", "--limit", "5"],
+    "harvests list": [],
     "health": ["workers"],
+    "hosts forget": ["http://127.0.0.1:1/"],
+    "hosts list": ["--all"],
+    "hosts pause": ["127.0.0.1:1"],
+    "hosts resume": ["127.0.0.1:1"],
+    "hosts set": ["127.0.0.1:1", "--delay", "1"],
+    "hosts show": ["{url}"],
     "import": ["{base}/more.jsonl"],
     "imports list": [],
     "imports show": ["1"],
@@ -71,6 +80,10 @@ COMMANDS: dict[str, list[str] | None] = {
     "scrape": ["{url}"],
     "service install": None,
     "service uninstall": None,
+    "sources add": ["{base}/sources.toml"],
+    "sources check": ["FL Dixie"],
+    "sources list": [],
+    "sources show": ["FL Dixie"],
     "status": [],
     "stop": None,
     "tasks cancel": ["{task}"],
@@ -108,18 +121,20 @@ class Busy:
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Busy]:
     base = tmp_path_factory.mktemp("busy")
-    with reference_gateway() as gateway, demo_site() as site:
-        yield from _busy(base, site, gateway)
+    with reference_gateway() as gateway, demo_site() as site, feature_server(count=10) as layer:
+        yield from _busy(base, site, gateway, layer.layer)
 
 
-def _busy(base: Path, site: DemoSite, gateway: ReferenceGateway) -> Iterator[Busy]:
+def _busy(base: Path, site: DemoSite, gateway: ReferenceGateway, layer: str) -> Iterator[Busy]:
     node = Node(base / "data", GATEWAY_URL=gateway.url, GATEWAY_TOKEN=gateway.token, **spied(base))
     first = node.cli("run", write_list(base / "first.jsonl", site.parcels(5)))
     assert first.returncode == 0, first.stderr
     write_list(base / "more.jsonl", site.parcels(10, start=100))
     (base / "page.html").write_text("<h1>Parcel 1</h1><table><tr><th>Owner</th><td>OTTER IDA</td></tr></table>")
+    layer = f"{site.url}/arcgis/rest/services/Parcels/FeatureServer/0"
+    (base / "sources.toml").write_text(f'[[source]]\nstate = "FL"\ncounty = "Dixie"\nurl = "{layer}"\nfield = "PIN"\n')
     task = node.sql("SELECT task_id FROM tasks LIMIT 1")[0][0]
-    words = {"base": str(base), "task": task, "url": site.parcels(1, start=900)[0]["url"]}
+    words = {"base": str(base), "task": task, "url": site.parcels(1, start=900)[0]["url"], "layer": layer}
     process = node.start("up")
     try:
         wait_until(node.is_up, 60, "the stack")

@@ -93,7 +93,7 @@ def test_a_second_ctrl_c_stops_at_once(node: Node, tmp_path: Path) -> None:
 
     with demo_site(latency=60.0) as site:
         file = write_list(tmp_path / "parcels.jsonl", site.parcels(50))
-        process = node.start("run", file)
+        process = node.start("run", file, LIENWORKER_ROBOTS="ignore")  # they would take as long as a page
         wait_until(lambda: len(site.log) > 10, what="fetching to begin")
         interrupt(process)
         assert process.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import sysconfig
 import time
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from lienworker.db.database import close, open_store
+from lienworker.settings import Settings
+from lienworker.stack import supervisor
+from lienworker.stack.parts import Part
 from lienworker.stack.redis_server import server_program
 from lienworker.testing.gateway import ReferenceGateway
 from tests.harness.node import Node, interrupt, wait_until
@@ -105,6 +109,7 @@ def by_hand(taking: Node, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     redis.wait(timeout=60)
 
 
+@pytest.mark.alone
 def test_no_poll_leaves_after_the_signal(
     taking: Node, gateway: ReferenceGateway, by_hand: subprocess.Popen[bytes]
 ) -> None:
@@ -127,3 +132,39 @@ def test_two_signals_store_what_they_find_in_the_air(
     by_hand.terminate()
     by_hand.wait(timeout=60)
     assert handed_out(gateway) == stored(taking)
+
+
+#: Parts that end at nothing less than a SIGKILL: a master whose worker takes a moment, and a server.
+_WORKER = "import sys, time; open(sys.argv[1], 'w').close(); time.sleep(1); print('the last words')"
+_MASTER = """
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.run([sys.executable, "-c", *sys.argv[1:]])
+time.sleep(300)
+"""
+_SERVER = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open(sys.argv[1], "w").close()
+time.sleep(300)
+"""
+
+
+def test_a_stop_waits_for_the_workers_but_not_for_their_master_or_redis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, listening = tmp_path / "begun", tmp_path / "listening"
+    parts = [
+        Part("redis", [sys.executable, "-c", _SERVER, str(listening)], listening),
+        Part("workers", [sys.executable, "-c", _MASTER, _WORKER, str(begun)], begun),
+    ]
+    monkeypatch.setattr(supervisor, "parts_of", lambda *_: parts)
+    with (tmp_path / "log").open("wb") as log:
+        stack = supervisor.Supervisor(Settings(), open_store(tmp_path / "data"), log)
+        stack.start()
+        began = time.monotonic()
+        stack.stop()
+    assert time.monotonic() - began < 9, "less than the patience with either"
+    assert (tmp_path / "log").read_text() == "the last words\n"
+    assert not any(child.is_alive for child in stack.children)
+    assert not listening.exists()

@@ -95,7 +95,7 @@ def fit_stored(item: Mapping[str, Any], data: str) -> FitResult | Unfit:
     return FitResult(WrittenItem(about, f'{head[:-1]},"data":{data}}}'), fitted.changes)
 
 
-def with_raw(data: str, listing: Sequence[Mapping[str, str]]) -> str:
+def with_raw(data: str, listing: Sequence[Mapping[str, Any]]) -> str:
     """Return a result's data, as JSON text, with its raw files under `_raw`.
 
     That is added when a result is sent, and only then: exports and comparisons are of what was scraped.
@@ -286,7 +286,7 @@ def clean_text(value: Mapping[str, Any]) -> str:
 
 
 # NUL and halves of characters as JSON writes them, and what is no JSON at all though Python writes it.
-_MARKS = ("\\u0000", "\\ud", "\\uD", "NaN", "Infinity")
+_ESCAPES = ("\\u0000", "\\ud", "\\uD")
 # 2^53 has sixteen digits. Looking for so many noughts takes a twentieth of what the pattern takes, so it comes first.
 _NOUGHTS = bytes.maketrans(b"123456789", b"000000000")
 _LONG = b"0" * 16
@@ -299,9 +299,13 @@ _BRACKETS = re.compile(r"[\[{]|[\]}]")
 
 def is_plain_object(text: str) -> bool:
     """Say whether the text of an object has nothing in it that the Gateway or its database would choke on."""
-    if not text.startswith("{") or not text.isascii() or any(mark in text for mark in _MARKS):
+    if not text.startswith("{") or not text.isascii() or "NaN" in text or "Infinity" in text or _has_escape(text):
         return False
     return not _has_long_number(text) and not _is_deep(text)
+
+
+def _has_escape(text: str) -> bool:
+    return "\\u" in text and any(escape in text for escape in _ESCAPES)
 
 
 def _has_long_number(text: str) -> bool:

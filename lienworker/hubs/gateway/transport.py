@@ -232,12 +232,19 @@ def raw_form(task_id: str, page: Mapping[str, Any]) -> tuple[str, dict[str, Any]
     return raw_name(**keys, part=page["part"], raw_sha256=page["sha256"], ext=_extension(page)), metadata
 
 
-def raw_listing(pages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+def raw_listing(pages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the parts of a result for its `_raw`: part, name at the Gateway, hash of the page.
 
-    A page that an earlier version has sent has no `sent_name` of its own, and has a name of that version.
+    A page that an earlier version has sent has no `sent_name` of its own, and has a name of that version. In the page
+    of a source, `index` is the place of the parcel.
     """
-    return [{"part": page["part"], "name": _sent_name(page), "sha256": page["sha256"]} for page in pages]
+    return [_listed(page) for page in pages]
+
+
+def _listed(page: Mapping[str, Any]) -> dict[str, Any]:
+    listed = {"part": page["part"], "name": _sent_name(page), "sha256": page["sha256"]}
+    index = page.get("source_index")
+    return listed if index is None else {**listed, "index": index}
 
 
 def _sent_name(page: Mapping[str, Any]) -> str:

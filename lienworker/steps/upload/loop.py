@@ -97,9 +97,9 @@ class Uploader:
         return len(self.raws) + len(self.results) + len(self.reports)
 
     def _land(self) -> None:
-        """Waits for something to land, then a moment for others."""
-        if self._under_way() and self._landed.wait(_LOOK_SECONDS) and self._under_way() > 1:
-            time.sleep(_GROUP_SECONDS)
+        """Waits for something to land, then a moment for others; a batch of results is a group by itself."""
+        if self._under_way() and self._landed.wait(_LOOK_SECONDS):
+            (self.raws if self.raws else self.reports).wait_for_group(_GROUP_SECONDS)
         self._landed.clear()
         self._land_now()
 

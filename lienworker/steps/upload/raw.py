@@ -31,6 +31,8 @@ from lienworker.store.raw_files import is_raw_path
 
 #: Raw files are claimed ahead, so many times what may be under way: none must be missing during a commit.
 _AHEAD = 24
+#: So many that have landed are stored at once, while fewer wait a moment for others.
+_GROUP = 100
 #: After a claim that brought all there was, the next comes so much later, s: what is scraped meanwhile goes together.
 _PAUSE_SECONDS = 0.1
 #: A file that is under way for longer than this is slow, s.
@@ -171,8 +173,9 @@ class RawLane:
         return len(rows)
 
     def _claimed(self) -> list[Claimed]:
-        most = _AHEAD * self._context.bounds.raw.now
-        if self.pause() or self._in_flight.waiting >= most // 2:
+        ahead = _AHEAD * self._context.bounds.raw.now
+        most = ahead - self._in_flight.waiting
+        if self.pause() or most < ahead // 4:
             return []
         rows = claim_uploads("upload_raw", most, self._claim)
         self._is_probing = bool(rows) and is_open("upload_raw")
@@ -190,6 +193,9 @@ class RawLane:
             return self._in_flight.under_way + 1
         most = max(self._context.concurrency, self._context.bounds.raw.now)
         return min(most, self._context.bounds.raw.now + self._in_flight.slow(_SLOW_SECONDS))
+
+    def wait_for_group(self, seconds: float) -> None:
+        self._in_flight.wait_for_group(_GROUP, seconds)
 
     def land(self) -> int:
         """Stores what came back; gives how many files the Gateway has taken.

@@ -79,6 +79,9 @@ class ReportLane:
             self._in_flight.load([(row, row) for row in rows], self._context.bounds.report.now)
         return len(rows)
 
+    def wait_for_group(self, seconds: float) -> None:
+        self._in_flight.wait_for_group(MOST_REPORTS, seconds)
+
     def land(self) -> None:
         arrived = self._in_flight.landed()
         store_reports(self._context, arrived)

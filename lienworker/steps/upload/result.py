@@ -29,6 +29,8 @@ from lienworker.store.pending import remove_pending
 
 #: Results wait no longer than this for a full batch while raw files are under way, s.
 _BATCH_SECONDS = 1.0
+#: Batches under way: while the Gateway stores one, the next is claimed and prepared.
+_MOST_BATCHES = 2
 
 logger = logging.getLogger(__name__)
 
@@ -88,60 +90,73 @@ def store_results(
         logger.info("delivered %d results", len(delivered), extra={"action": "delivered"})
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A batch under way; `calls` are those that it took so far, many where each result had to be found out about."""
+
+    rows: list[Claimed]
+    calls: list[Outcome[ResultsReply]]
+    delivery: Future[list[DeliveryResult]]
+
+
 class ResultLane:
-    """Results, one batch at a time."""
+    """Results, a batch or two at a time."""
 
     def __init__(self, context: UploadContext, claim: Claim, landed: threading.Event) -> None:
         self._context = context
         self._client = context.gateway.open()
         self._claim = claim
         self._landed = landed
-        self._batch: tuple[list[Claimed], Future[list[DeliveryResult]]] | None = None
-        self._calls: list[Outcome[ResultsReply]] = []  # of this batch; there may be many until each result is known
+        self._under_way: list[_Call] = []
         self._may_be_more = True
         self._looked_at = 0.0
 
     def __len__(self) -> int:
-        return len(self._batch[0]) if self._batch else 0
+        return len(self._under_way)
 
     def set_out(self, released: int, *, is_last: bool) -> int:
         """Sends a batch if it is worth it: `released` raw files have landed since, or (`is_last`) no more will."""
-        if self._batch or not (is_last or self._is_worth_it(released)):
+        if not self._is_worth_it(released, is_last=is_last):
             return 0
         rows = claim_uploads("upload_result", self._context.bounds.result.now, self._claim)
         self._may_be_more = len(rows) >= self._context.bounds.result.now
         self._looked_at = time.monotonic()
         batch = prepare_results(self._context.folder, rows)
         if batch.items:
-            self._calls = []
-            errand = deliver_in_parts([item for _, item in batch.items], self._submit)
-            flight = asyncio.run_coroutine_threadsafe(errand, self._context.gateway.loop)
-            self._batch = [row for row, _ in batch.items], flight
-            flight.add_done_callback(lambda _: self._landed.set())
+            self._submit(batch)
         return batch.settled + len(batch.items)
 
-    def _is_worth_it(self, released: int) -> bool:
-        is_time = time.monotonic() - self._looked_at > _BATCH_SECONDS
-        return self._may_be_more or is_time or released >= self._context.bounds.result.now
+    def _is_worth_it(self, released: int, *, is_last: bool) -> bool:
+        """A second batch goes beside the first only if it is full: a trickle gathers while the first is under way."""
+        is_full = self._may_be_more or released >= self._context.bounds.result.now
+        if self._under_way:
+            return is_full and len(self._under_way) < _MOST_BATCHES
+        return is_full or is_last or time.monotonic() - self._looked_at > _BATCH_SECONDS
+
+    def _submit(self, batch: Batch) -> None:
+        calls: list[Outcome[ResultsReply]] = []
+
+        async def submit(items: list[Item]) -> Outcome[ResultsReply]:
+            outcome = await guarded(self._client.submit_results(items))
+            calls.append(outcome)
+            return outcome
+
+        errand = deliver_in_parts([item for _, item in batch.items], submit)
+        delivery = asyncio.run_coroutine_threadsafe(errand, self._context.gateway.loop)
+        self._under_way.append(_Call([row for row, _ in batch.items], calls, delivery))
+        delivery.add_done_callback(lambda _: self._landed.set())
 
     def land(self) -> None:
-        if self._batch and self._batch[1].done():
-            rows, flight = self._batch
-            self._batch = None
-            store_results(self._context, list(zip(rows, flight.result(), strict=True)), self._calls)
+        ended = [call for call in self._under_way if call.delivery.done()]
+        self._under_way = [call for call in self._under_way if call not in ended]
+        for call in ended:
+            store_results(self._context, list(zip(call.rows, call.delivery.result(), strict=True)), call.calls)
 
     def abandon(self) -> list[Claimed]:
-        if self._batch is None:
-            return []
-        rows, flight = self._batch
-        self._batch = None
-        flight.cancel()
-        return rows
-
-    async def _submit(self, items: list[Item]) -> Outcome[ResultsReply]:
-        outcome = await guarded(self._client.submit_results(items))
-        self._calls.append(outcome)
-        return outcome
+        abandoned, self._under_way = self._under_way, []
+        for call in abandoned:
+            call.delivery.cancel()
+        return [row for call in abandoned for row in call.rows]
 
 
 # Order within a parcel: the newest result goes, and none that a newer one has overtaken.
