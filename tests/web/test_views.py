@@ -543,8 +543,13 @@ def register_overdue(node: Node, parcels: list[dict[str, str]], minutes: int) ->
     open_store(node.data)
     with write("test"):
         register_in_transaction([NewTask("cli", row["url"], platform=row["platform"]) for row in parcels])
-        execute("UPDATE outbox SET due_at = due_at - ? WHERE topic = 'fetch'", (minutes * 60_000,))
-        execute("UPDATE backlog SET not_before = not_before - ?", (minutes * 60_000,))
+        earlier = minutes * 60_000
+        execute(
+            "UPDATE outbox SET due_at = due_at - ?, created_at = created_at - ? WHERE topic = 'fetch'",
+            (earlier, earlier),
+        )
+        execute("UPDATE waiting_since SET minute = minute - ? WHERE topic = 'fetch'", (minutes,))
+        execute("UPDATE backlog SET not_before = not_before - ?", (earlier,))
     close()
 
 
